@@ -1,0 +1,29 @@
+#include "base/error.hpp"
+
+#include <cstring>
+
+namespace muster {
+
+std::string Error::sentence() const {
+  std::string text = what;
+  if (!why.empty()) text += ": " + why;
+  if (!next.empty()) text += "; " + next;
+  return text;
+}
+
+std::string errno_text(int error_number) {
+  const char* name = strerrorname_np(error_number);
+  const char* description = strerrordesc_np(error_number);
+  if (!name || !description) return "error " + std::to_string(error_number);
+  return std::string(description) + " (" + name + ")";
+}
+
+Error errno_error(std::string what, int error_number, std::string next) {
+  return Error{std::move(what), errno_text(error_number), std::move(next), error_number};
+}
+
+void throw_exception_from_error(const Error& error, const boost::source_location&) {
+  throw ErrorException(error);
+}
+
+}  // namespace muster

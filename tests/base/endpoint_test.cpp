@@ -1,0 +1,37 @@
+#include "base/endpoint.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(Endpoint, AllSpellingsOfHostAndPort) {
+  EXPECT_EQ(*parse_endpoint("10.0.0.1:29400", 1), (Endpoint{"10.0.0.1", 29400}));
+  EXPECT_EQ(*parse_endpoint("node1", 29400), (Endpoint{"node1", 29400}));
+  EXPECT_EQ(*parse_endpoint("[fd00::1]:5000", 1), (Endpoint{"fd00::1", 5000}));
+  EXPECT_EQ(*parse_endpoint("[::1]", 7), (Endpoint{"::1", 7}));
+  EXPECT_EQ(*parse_endpoint("fe80::1%veth0", 7), (Endpoint{"fe80::1%veth0", 7}));
+  EXPECT_EQ(*parse_endpoint(":0", 7), (Endpoint{"localhost", 0}));
+}
+
+TEST(Endpoint, WhatIsWrongIsNamed) {
+  EXPECT_NE(parse_endpoint("a:99999", 1).error().sentence().find("99999"), std::string::npos);
+  EXPECT_NE(parse_endpoint("a:x", 1).error().sentence().find("'x'"), std::string::npos);
+  EXPECT_TRUE(parse_endpoint("a:", 1).has_error());
+  EXPECT_TRUE(parse_endpoint("[::1", 1).has_error());
+  EXPECT_TRUE(parse_endpoint("[::1]x", 1).has_error());
+}
+
+TEST(Endpoint, TextBracketsIPv6Only) {
+  EXPECT_EQ((Endpoint{"fd00::1", 5}.text()), "[fd00::1]:5");
+  EXPECT_EQ((Endpoint{"a", 5}.text()), "a:5");
+}
+
+TEST(ParseInteger, DigitsOnlyAndInRange) {
+  EXPECT_EQ(*parse_integer("8", 1, 10), 8);
+  for (const char* bad : {"", "abc", "1e9", "8x", " 8", "-1", "0", "11", "99999999999999999999"})
+    EXPECT_TRUE(parse_integer(bad, 1, 10).has_error()) << bad;
+}
+
+}  // namespace
+}  // namespace muster

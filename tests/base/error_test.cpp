@@ -1,0 +1,28 @@
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace muster {
+namespace {
+
+TEST(Error, SentenceHasWhatWhyAndNext) {
+  EXPECT_EQ(errno_error("/a/b", ENOENT, "create it").sentence(),
+            "/a/b: No such file or directory (ENOENT); create it");
+  EXPECT_EQ((Error{"x", "", ""}.sentence()), "x");
+}
+
+TEST(Error, ResultThrowsItsSentence) {
+  const Result<int> failed = Error{"a", "b"};
+  try {
+    (void)failed.value();
+    FAIL() << "value() of an error must throw";
+  } catch (const ErrorException& e) {
+    EXPECT_STREQ(e.what(), "a: b");
+    EXPECT_EQ(e.error().why, "b");
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,81 @@
+// A group of ranks that compute together. One interface, several backends (Gloo on CPUs; NCCL on GPUs later):
+// nothing above it may know which one it has.
+//
+// Every rank of the group must make the same calls in the same order, with the same element types and counts.
+// Calls may be made from one thread at a time. Buffers belong to the caller and must stay alive and untouched
+// until the Work that a call returned is done.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/worker/element_type.hpp"
+
+namespace muster::worker {
+
+/// Memory that a collective reads or writes: `count` elements of `type` at `data`.
+struct Buffer {
+  void* data = nullptr;
+  std::size_t count = 0;
+  ElementType type = ElementType::f32;
+
+  std::size_t bytes() const { return count * size_of(type); }
+};
+
+inline Buffer buffer_of(std::span<float> values) { return {values.data(), values.size(), ElementType::f32}; }
+inline Buffer buffer_of(std::span<double> values) { return {values.data(), values.size(), ElementType::f64}; }
+inline Buffer buffer_of(std::span<std::int64_t> values) {
+  return {values.data(), values.size(), ElementType::i64};
+}
+inline Buffer buffer_of(std::span<std::int32_t> values) {
+  return {values.data(), values.size(), ElementType::i32};
+}
+inline Buffer buffer_of(std::span<std::uint8_t> values) {
+  return {values.data(), values.size(), ElementType::u8};
+}
+
+enum class ReduceOp : std::uint8_t { sum, average, min, max };
+
+/// A collective under way.
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// Blocks until it is done. Throws CollectiveError on a time-out (naming the operation and, where that can
+  /// be known, the ranks it waited for) or a lost peer. May be called once or more, from any thread.
+  virtual void wait() = 0;
+  virtual bool done() const = 0;
+};
+
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+  ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string backend() const = 0;
+
+  /// The root's buffer on every rank.
+  virtual std::shared_ptr<Work> broadcast(Buffer buffer, int root) = 0;
+  /// In place: element by element over all ranks.
+  virtual std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) = 0;
+  /// `input` has size() x output.count elements; rank r gets the reduction of the r-th part.
+  virtual std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) = 0;
+  /// `output` has size() x input.count elements; part r is rank r's input.
+  virtual std::shared_ptr<Work> all_gather(Buffer input, Buffer output) = 0;
+  /// Uneven: `counts[r]` elements come from rank r, output has their sum.
+  virtual std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
+                                                  std::span<const std::size_t> counts) = 0;
+  virtual std::shared_ptr<Work> barrier() = 0;
+  virtual std::shared_ptr<Work> send(Buffer buffer, int destination) = 0;
+  virtual std::shared_ptr<Work> receive(Buffer buffer, int source) = 0;
+};
+
+}  // namespace muster::worker
