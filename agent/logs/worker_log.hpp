@@ -1,0 +1,70 @@
+// One worker's output: its stdout and stderr come through pipes into files, onto the console and, for
+// stderr, into a short memory of the last lines for the failure report.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+class Console;
+
+struct WorkerLogOptions {
+  std::filesystem::path folder;  ///< made if missing; stdout.log and stderr.log lie in it; empty: no files
+  std::string prefix;            ///< before each line on the console; empty: lines as the worker wrote them
+  bool to_console = true;
+  std::size_t keep_lines = 30;                 ///< of stderr, for the report
+  std::size_t max_line_bytes = 64 * 1024;      ///< a longer line reaches the console in several lines
+  std::shared_ptr<Console> console = nullptr;  ///< null: the one of this process (Console::of)
+};
+
+/// Used from one thread, the executor's. Order of calls: open, (start the worker with the child's ends),
+/// started, (the worker ends), finish. May be destroyed at any time; what is still in the pipes is then lost.
+///
+/// The files get the bytes exactly as they were written; an existing file is appended to. A full disk does
+/// not stop anything: what could not be written is counted. A console that does not keep up can hold the
+/// worker for a second at most (see console.hpp).
+class WorkerLog {
+ public:
+  WorkerLog(boost::asio::any_io_executor executor, WorkerLogOptions options);
+  ~WorkerLog();
+  WorkerLog(WorkerLog&&) noexcept;
+  WorkerLog& operator=(WorkerLog&&) noexcept;
+
+  /// Makes pipes and files. All descriptors are close-on-exec.
+  Result<void> open();
+
+  /// The ends that become the worker's descriptors 1 and 2; they stay ours until started().
+  int child_stdout_fd() const;
+  int child_stderr_fd() const;
+
+  /// The worker has its ends (or will never have them): closes them here and begins to read.
+  void started();
+
+  /// The worker ended. `done` is called once, later, from the executor: after both pipes ended, or after
+  /// `limit` when somebody else (a grandchild) still holds one open. All that the worker itself wrote is
+  /// taken in either case.
+  void finish(Duration limit, std::function<void()> done);
+
+  /// Oldest first, without line ends; at most keep_lines.
+  std::vector<std::string> last_stderr_lines() const;
+  /// Empty without a folder.
+  std::filesystem::path stderr_path() const;
+  /// Bytes that did not reach the files.
+  std::uint64_t dropped_bytes() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,61 @@
+// How the job ended, for people (the last screen), for programs (status.json) and for the caller (exit code).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/exit_cause.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace muster::agent {
+
+/// One worker process of this node, in one round.
+struct WorkerRecord {
+  int rank = -1;
+  int local_rank = -1;
+  int pid = 0;
+  int round = 0;
+  std::optional<ExitCause> end;  ///< none while it runs, or if its end was never seen
+  std::int64_t started_unix_ms = 0;
+  std::int64_t ended_unix_ms = 0;
+  std::string log_path;  ///< of its stderr; may be empty
+};
+
+struct JobReport {
+  std::string run_id;
+  std::string node;
+  rendezvous::Outcome outcome;
+  int stop_signal = 0;                ///< the signal to the launcher that ended the job; 0: none
+  std::vector<WorkerRecord> workers;  ///< of all rounds, in the order of their start
+  std::string status_path;
+  std::string log_folder;
+};
+
+/// The last thing on the screen. A failed job: under 30 lines, with the first failure, how it ended, its last
+/// lines, the consequences, the restarts used, what to do. Anything else: one line. Ends with a newline; each
+/// line of ours at the left margin begins with "muster: ".
+std::string render_report(const JobReport& report);
+
+/// The same for programs: every worker with how, when and by whom it ended. Grammar in docs/status-json.md.
+std::string status_json(const JobReport& report);
+
+/// Under its name the file is whole or absent, never half-written.
+Result<void> write_status_file(const std::filesystem::path& path, const std::string& text);
+
+/// What a worker wrote to TORCHELASTIC_ERROR_FILE: its traceback, or else its message. Nothing if the file is
+/// missing, too long (over 1 MiB) or not in that format.
+std::optional<std::string> read_error_file(const std::filesystem::path& path);
+
+/// The table is in docs/exit-codes.md. `stop_signal`: the signal to the launcher that ended the job, 0 if
+/// none.
+int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal = 0);
+
+inline constexpr int kRendezvousFailedExitCode = 75;  // EX_TEMPFAIL: the same command may work later
+inline constexpr int kLauncherFailedExitCode = 70;    // EX_SOFTWARE: muster itself could not do its work
+inline constexpr int kUsageExitCode = 2;
+
+}  // namespace muster::agent
