@@ -9,8 +9,8 @@
 //   count
 //              from the start of `data`
 //
-// Example, one tensor "a" of two U8 (1, 2), 74 bytes in all: 40 00 00 00 00 00 00 00
-//   {"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}<11 spaces> 01 02
+// Example, one tensor "a" of two U8 (1, 2), 66 bytes in all: 38 00 00 00 00 00 00 00
+//   {"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}<3 spaces> 01 02
 #pragma once
 
 #include <cstdint>
