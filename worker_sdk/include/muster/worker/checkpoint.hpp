@@ -22,7 +22,7 @@ namespace muster::worker {
 struct TensorRef {
   std::string name;
   ElementType type = ElementType::f32;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
   void* data = nullptr;
 
   std::size_t count() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace muster::worker {
@@ -49,6 +50,14 @@ constexpr std::string_view name_of(ElementType type) {
       return "I64";
   }
   return "?";
+}
+
+/// The other way round; nothing for a name that is none of these.
+constexpr std::optional<ElementType> element_type_of(std::string_view name) {
+  using enum ElementType;
+  for (auto type : {f32, f64, f16, bf16, i8, u8, i32, i64})
+    if (name_of(type) == name) return type;
+  return std::nullopt;
 }
 
 }  // namespace muster::worker

@@ -1,0 +1,325 @@
+#include "muster/worker/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+
+#include "tests/worker_sdk/temporary_folder.hpp"
+
+namespace muster::worker {
+namespace {
+
+using test::TemporaryFolder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+namespace fs = std::filesystem;
+
+/// A model whose values all tell the step at which they were saved.
+struct Model {
+  explicit Model(std::size_t elements = 64) : weights(elements), moments(elements) {}
+  void set(float value) {
+    std::fill(weights.begin(), weights.end(), value);
+    std::fill(moments.begin(), moments.end(), -value);
+  }
+  bool holds(float value) const {
+    return std::all_of(weights.begin(), weights.end(), [&](float x) { return x == value; }) &&
+           std::all_of(moments.begin(), moments.end(), [&](float x) { return x == -value; });
+  }
+  std::vector<TensorRef> tensors() {
+    return {{.name = "w", .shape = {static_cast<std::int64_t>(weights.size())}, .data = weights.data()},
+            {.name = "m", .shape = {static_cast<std::int64_t>(moments.size())}, .data = moments.data()}};
+  }
+  std::vector<float> weights;
+  std::vector<float> moments;
+};
+
+void save(CheckpointStore& store, Model& model, std::int64_t step) {
+  model.set(static_cast<float>(step));
+  store.save(step, model.tensors(), {{"position", std::to_string(step * 10)}});
+}
+
+std::vector<std::string> names(const fs::path& folder) {
+  std::vector<std::string> result;
+  for (const auto& entry : fs::directory_iterator(folder)) result.push_back(entry.path().filename());
+  return result;
+}
+
+std::string message(auto call) {
+  try {
+    call();
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+fs::path part_of(const fs::path& folder, const std::string& step) {
+  return folder / step / "part-00000-of-00001.safetensors";
+}
+
+TEST(Checkpoint, NothingThereIsNoError) {
+  const TemporaryFolder folder;
+  Model model;
+  EXPECT_FALSE(CheckpointStore(folder.path()).load_newest(model.tensors()));
+  EXPECT_FALSE(CheckpointStore(folder.path() / "absent").load_newest(model.tensors()));
+}
+
+TEST(Checkpoint, TheNewestIsLoadedWithItsFacts) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path() / "a" / "b");
+  Model model;
+  save(store, model, 9);
+  save(store, model, 10);
+  model.set(0);
+  const auto loaded = store.load_newest(model.tensors());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->step, 10);
+  EXPECT_EQ(loaded->facts.at("position"), "100");
+  EXPECT_EQ(loaded->path, folder.path() / "a" / "b" / "step-000000000010");
+  EXPECT_TRUE(loaded->skipped.empty());
+  EXPECT_TRUE(model.holds(10));
+}
+
+TEST(Checkpoint, OnlyTheLastAreKept) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), {.keep_last = 2});
+  Model model;
+  for (std::int64_t step : {1, 2, 3, 4}) save(store, model, step);
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000003", "step-000000000004"));
+  EXPECT_THROW(CheckpointStore(folder.path(), {.keep_last = 0}), std::invalid_argument);
+}
+
+TEST(Checkpoint, ASaveNeverPrunesItself) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), {.keep_last = 1});
+  Model model;
+  save(store, model, 400);
+  fs::resize_file(part_of(folder.path(), "step-000000000400"), 10);
+  save(store, model, 250);
+  EXPECT_EQ(store.load_newest(model.tensors())->step, 250);
+}
+
+TEST(Checkpoint, TheSameStepAgainReplacesIt) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model model;
+  save(store, model, 5);
+  model.set(77);
+  store.save(5, model.tensors(), {});
+  model.set(0);
+  ASSERT_TRUE(store.load_newest(model.tensors()));
+  EXPECT_TRUE(model.holds(77));
+  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000005"));
+}
+
+TEST(Checkpoint, LeftoversOfDeadWritersGoThoseOfLivingStay) {
+  const TemporaryFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const auto dead_name = ".tmp-step-000000000001-" + std::to_string(dead);
+  const auto own_name = ".tmp-step-000000000002-" + std::to_string(::getpid());
+  const auto living_name = ".tmp-step-000000000003-" + std::to_string(::getppid());
+  for (const auto& name : {dead_name, own_name, living_name})
+    fs::create_directories(folder.path() / name / "x");
+  CheckpointStore store(folder.path());
+  Model model;
+  EXPECT_FALSE(store.load_newest(model.tensors())) << "a leftover is not a checkpoint";
+  save(store, model, 4);
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000004", living_name));
+}
+
+TEST(Checkpoint, OtherNamesAreLeftAlone) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), {.keep_last = 1});
+  Model model;
+  for (auto name : {"step-7", "step-000000000009x", "notes", "step-00000000000000009", ".tmp-mine"})
+    fs::create_directory(folder.path() / name);
+  save(store, model, 1);
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-7", "step-000000000009x", "notes", ".tmp-mine",
+                                                         "step-00000000000000009", "step-000000000001"));
+  EXPECT_EQ(store.load_newest(model.tensors())->step, 1);
+}
+
+TEST(Checkpoint, ATruncatedOneIsSkippedAndNamed) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model model;
+  save(store, model, 200);
+  save(store, model, 400);
+  const auto part = part_of(folder.path(), "step-000000000400");
+  const auto whole = fs::file_size(part);
+  fs::resize_file(part, 123);
+  const auto loaded = store.load_newest(model.tensors());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->step, 200);
+  EXPECT_TRUE(model.holds(200));
+  EXPECT_THAT(loaded->skipped, ElementsAre("step-000000000400: part-00000-of-00001.safetensors has 123 of " +
+                                           std::to_string(whole) + " bytes"));
+}
+
+TEST(Checkpoint, AMissingFileIsSkippedAndNamed) {
+  for (const char* file : {"index.json", "part-00000-of-00001.safetensors"}) {
+    const TemporaryFolder folder;
+    CheckpointStore store(folder.path());
+    Model model;
+    save(store, model, 1);
+    save(store, model, 2);
+    fs::remove(folder.path() / "step-000000000002" / file);
+    const auto loaded = store.load_newest(model.tensors());
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->step, 1);
+    EXPECT_THAT(loaded->skipped, ElementsAre(testing::AllOf(HasSubstr(file), HasSubstr("ENOENT"))));
+  }
+}
+
+TEST(Checkpoint, AFlippedByteAnywhereIsSeen) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model model(8);
+  save(store, model, 1);
+  save(store, model, 2);
+  for (const auto& path :
+       {part_of(folder.path(), "step-000000000002"), folder.path() / "step-000000000002" / "index.json"}) {
+    const auto whole = test::read_file(path);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      auto damaged = whole;
+      damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+      test::write_file(path, damaged);
+      const auto loaded = store.load_newest(model.tensors());
+      ASSERT_TRUE(loaded);
+      ASSERT_EQ(loaded->step, 1) << path << " byte " << i;
+      ASSERT_TRUE(model.holds(1));
+    }
+    test::write_file(path, whole);
+  }
+  EXPECT_EQ(store.load_newest(model.tensors())->step, 2);
+}
+
+TEST(Checkpoint, ALeftoverOfAnotherModelIsSkippedAndNamed) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model small(8);
+  Model large(9);
+  save(store, small, 1);
+  save(store, large, 2);
+  const auto loaded = store.load_newest(small.tensors());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->step, 1);
+  EXPECT_THAT(loaded->skipped,
+              ElementsAre("step-000000000002: of another model: tensor 'w' has shape [9], here [8]"));
+}
+
+TEST(Checkpoint, NoneUsableIsAnErrorAndNothingIsTouched) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model model;
+  Model other(3);
+  save(store, model, 1);
+  save(store, other, 2);
+  fs::resize_file(part_of(folder.path(), "step-000000000001"), 0);
+  model.set(42);
+  const auto before = names(folder.path());
+  const auto error = message([&] { (void)store.load_newest(model.tensors()); });
+  EXPECT_THAT(error, HasSubstr("none of its 2 checkpoints can be used"));
+  EXPECT_THAT(error, HasSubstr("step-000000000001: part-00000-of-00001.safetensors has 0 of"));
+  EXPECT_THAT(error, HasSubstr("step-000000000002: of another model"));
+  EXPECT_EQ(names(folder.path()), before);
+  EXPECT_TRUE(model.holds(42)) << "the caller's memory is only written from a whole checkpoint";
+}
+
+TEST(Checkpoint, ErrorsNameThePathAndTheErrno) {
+  const TemporaryFolder folder;
+  test::write_file(folder.path() / "file", "");
+  Model model;
+  CheckpointStore store(folder.path() / "file");
+  EXPECT_THAT(message([&] { store.save(1, model.tensors(), {}); }), HasSubstr("/file: "));
+  EXPECT_THAT(message([&] { (void)store.load_newest(model.tensors()); }), HasSubstr("(ENOTDIR)"));
+  EXPECT_THAT(message([&] { CheckpointStore(folder.path()).save(-1, model.tensors(), {}); }),
+              HasSubstr("step -1"));
+}
+
+/// A file-size limit fails a write in the middle, as a full disk does.
+class WriteLimit {
+ public:
+  explicit WriteLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit{bytes, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~WriteLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_limit_{};
+  void (*old_handler_)(int);
+};
+
+TEST(Checkpoint, AFullDiskLeavesTheOldCheckpointAndNoLitter) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  Model model(10'000);
+  save(store, model, 1);
+  {
+    const WriteLimit limit(30'000);
+    EXPECT_THAT(message([&] { save(store, model, 2); }), HasSubstr("part-00000-of-00001.safetensors: "));
+    EXPECT_THAT(message([&] { save(store, model, 3); }), HasSubstr("(EFBIG)"));
+  }
+  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000001"));
+  ASSERT_EQ(store.load_newest(model.tensors())->step, 1);
+  EXPECT_TRUE(model.holds(1));
+  save(store, model, 4);
+  EXPECT_EQ(store.load_newest(model.tensors())->step, 4);
+}
+
+/// Saves step after step until it is killed.
+[[noreturn]] void save_forever(const fs::path& folder, std::int64_t first, int started) {
+  CheckpointStore store(folder, {.keep_last = 2});
+  Model model(5'000);
+  for (auto step = first;; ++step) {
+    save(store, model, step);
+    if (step == first && ::write(started, "x", 1) != 1) ::_exit(3);
+  }
+}
+
+TEST(Checkpoint, AWriterKilledAtAnyMomentLeavesAWholeNewest) {
+  const TemporaryFolder folder;
+  std::mt19937 random(7);
+  Model model(5'000);
+  std::int64_t last = 0;
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    int pipe[2];
+    ASSERT_EQ(::pipe(pipe), 0);
+    const pid_t writer = ::fork();
+    if (writer == 0) save_forever(folder.path(), last + 1, pipe[1]);
+    ::close(pipe[1]);
+    char byte = 0;
+    ASSERT_EQ(::read(pipe[0], &byte, 1), 1);
+    ::usleep(std::uniform_int_distribution<useconds_t>(0, 8'000)(random));  // the moment itself is the input
+    ASSERT_EQ(::kill(writer, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(writer, nullptr, 0), writer);
+    ::close(pipe[0]);
+
+    const auto loaded = CheckpointStore(folder.path()).load_newest(model.tensors());
+    ASSERT_TRUE(loaded);
+    EXPECT_THAT(loaded->skipped, testing::IsEmpty());
+    EXPECT_GT(loaded->step, last);
+    EXPECT_TRUE(model.holds(static_cast<float>(loaded->step)));
+    EXPECT_EQ(loaded->facts.at("position"), std::to_string(loaded->step * 10));
+    last = loaded->step;
+  }
+  CheckpointStore store(folder.path(), {.keep_last = 1});
+  save(store, model, last + 1);
+  EXPECT_EQ(names(folder.path()).size(), 1U) << "what the killed writers left is gone";
+}
+
+}  // namespace
+}  // namespace muster::worker

@@ -1,0 +1,134 @@
+#include "worker_sdk/src/checkpoint_index.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "worker_sdk/src/checksum.hpp"
+
+namespace muster::worker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int index_version = 1;
+constexpr std::string_view before_checksum = "{\"checksum\":\"";
+constexpr std::string_view before_body = "\",\"index\":";
+constexpr std::string_view after_body = "}\n";
+constexpr std::size_t checksum_digits = 32;
+
+[[noreturn]] void fail(const std::string& why) { throw CheckpointError("index.json: " + why); }
+
+std::string checksum_of_text(std::string_view text) { return checksum_of(std::as_bytes(std::span(text))); }
+
+std::string_view checked_body(std::string_view text) {
+  const auto take = [&text](std::string_view expected) {
+    if (!text.starts_with(expected)) fail("damaged");
+    text.remove_prefix(expected.size());
+  };
+  take(before_checksum);
+  const auto checksum = text.substr(0, checksum_digits);
+  take(checksum);
+  take(before_body);
+  if (!text.ends_with(after_body)) fail("damaged");
+  text.remove_suffix(after_body.size());
+  if (checksum_of_text(text) != checksum) fail("its checksum does not fit, it is damaged");
+  return text;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
+  IndexedTensor tensor;
+  tensor.name = json.at("name");
+  const std::string type = json.at("type");
+  const auto known = element_type_of(type);
+  if (!known) fail("tensor '" + tensor.name + "' has the unknown type '" + type + "'");
+  tensor.type = *known;
+  tensor.shape = json.at("shape").get<std::vector<std::int64_t>>();
+  tensor.part = json.at("part");
+  if (tensor.part >= parts) fail("tensor '" + tensor.name + "' is in a part that does not exist");
+  return tensor;
+}
+
+CheckpointIndex decode_body(std::string_view body) {
+  const auto json = Json::parse(body);
+  if (json.at("version") != index_version)
+    fail("version " + json.at("version").dump() + " is not one that this program reads");
+  CheckpointIndex index;
+  index.step = json.at("step");
+  index.facts = json.at("facts").get<Facts>();
+  const auto& parts = json.at("parts");
+  for (const auto& part : parts) {
+    const auto expected = part_name(index.parts.size(), parts.size());
+    if (part.at("file") != expected) fail("a part is not named " + expected);
+    index.parts.push_back({expected, part.at("bytes"), part.at("checksum")});
+  }
+  for (const auto& tensor : json.at("tensors"))
+    index.tensors.push_back(decode_tensor(tensor, index.parts.size()));
+  return index;
+}
+
+}  // namespace
+
+std::string part_name(std::size_t part, std::size_t count) {
+  return fmt::format("part-{:05}-of-{:05}.safetensors", part, count);
+}
+
+std::string encode_index(const CheckpointIndex& index) {
+  Json json;
+  json["version"] = index_version;
+  json["step"] = index.step;
+  json["facts"] = index.facts;
+  json["parts"] = Json::array();
+  for (const auto& part : index.parts)
+    json["parts"].push_back({{"file", part.file}, {"bytes", part.bytes}, {"checksum", part.checksum}});
+  json["tensors"] = Json::array();
+  for (const auto& tensor : index.tensors)
+    json["tensors"].push_back({{"name", tensor.name},
+                               {"type", name_of(tensor.type)},
+                               {"shape", tensor.shape},
+                               {"part", tensor.part}});
+  try {
+    const auto body = json.dump(1);
+    return fmt::format("{}{}{}{}{}", before_checksum, checksum_of_text(body), before_body, body, after_body);
+  } catch (const Json::type_error&) {
+    fail("a fact or a tensor's name is not UTF-8");
+  }
+}
+
+CheckpointIndex decode_index(std::string_view text) {
+  const auto body = checked_body(text);
+  try {
+    return decode_body(body);
+  } catch (const Json::exception& error) {
+    fail(error.what());
+  }
+}
+
+std::optional<std::string> difference(const CheckpointIndex& index, std::span<const TensorRef> tensors) {
+  std::unordered_map<std::string_view, const IndexedTensor*> saved;
+  for (const auto& tensor : index.tensors) saved[tensor.name] = &tensor;
+  for (const auto& wanted : tensors) {
+    const auto found = saved.find(wanted.name);
+    if (found == saved.end()) return "of another model: it has no tensor '" + wanted.name + "'";
+    const auto& tensor = *found->second;
+    if (tensor.type != wanted.type)
+      return fmt::format("of another model: tensor '{}' is {}, here {}", wanted.name, name_of(tensor.type),
+                         name_of(wanted.type));
+    if (tensor.shape != wanted.shape)
+      return fmt::format("of another model: tensor '{}' has shape {}, here {}", wanted.name,
+                         shape_text(tensor.shape), shape_text(wanted.shape));
+    saved.erase(found);
+  }
+  for (const auto& tensor : index.tensors)
+    if (saved.contains(tensor.name))
+      return "of another model: it has a tensor '" + tensor.name + "' that is not here";
+  return std::nullopt;
+}
+
+}  // namespace muster::worker

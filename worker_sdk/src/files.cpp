@@ -1,0 +1,137 @@
+#include "worker_sdk/src/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "muster/worker/checkpoint.hpp"
+
+namespace muster::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, int error_number) {
+  throw CheckpointError(errno_error(path.string(), error_number).sentence());
+}
+
+/// One write or read call moves at most 2 GiB on Linux; smaller pieces also keep the checksum in the cache.
+constexpr std::size_t piece_bytes = 1 << 20;
+
+}  // namespace
+
+FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
+  fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd_) fail(path_, errno);
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), piece_bytes));
+    const ssize_t count = ::write(fd_.get(), piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, errno);
+    const auto written = static_cast<std::size_t>(count);
+    checksum_.add(piece.first(written));
+    size_bytes_ += written;
+    bytes = bytes.subspan(written);
+  }
+}
+
+void FileWriter::commit() {
+  if (::fsync(fd_.get()) != 0) fail(path_, errno);
+  if (::close(fd_.release()) != 0) fail(path_, errno);
+}
+
+FileReader::FileReader(fs::path path) : path_(std::move(path)) {
+  fd_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd_) fail(path_, errno);
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail(path_, errno);
+  if (!S_ISREG(status.st_mode)) throw CheckpointError(path_.string() + ": not a regular file");
+  size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void FileReader::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const std::size_t wanted = std::min(bytes.size(), piece_bytes);
+    const ssize_t count = ::pread(fd_.get(), bytes.data(), wanted, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, errno);
+    if (count == 0) {
+      throw CheckpointError(path_.string() + ": ends at offset " + std::to_string(offset) + ", " +
+                            std::to_string(bytes.size()) + " bytes too early");
+    }
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+std::string FileReader::checksum() const {
+  Checksum checksum;
+  std::vector<std::byte> piece(piece_bytes);
+  for (std::uint64_t offset = 0; offset < size_bytes_;) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_ - offset));
+    read(offset, std::span(piece).first(count));
+    checksum.add(std::span(piece).first(count));
+    offset += count;
+  }
+  return checksum.hex();
+}
+
+void sync_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail(folder, errno);
+  if (::fsync(fd.get()) != 0) fail(folder, errno);
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::create_directories(folder, error)) {
+    if (error) fail(folder, error.value());
+    return;
+  }
+  const auto parent = fs::absolute(folder).lexically_normal().parent_path();
+  sync_folder(parent);
+}
+
+void rename_path(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, errno);
+}
+
+void exchange_folders(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+  // NFS knows no exchange: there `to` is absent for the time between two renames.
+  if (errno != EINVAL && errno != ENOSYS) fail(to, errno);
+  const fs::path aside = from.string() + "-replaced";
+  rename_path(to, aside);
+  rename_path(from, to);
+  rename_path(aside, from);
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail(path, error.value());
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  while (!error && entry != fs::directory_iterator()) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(error);
+  }
+  if (error) fail(folder, error.value());
+  return names;
+}
+
+}  // namespace muster::worker

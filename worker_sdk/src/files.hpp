@@ -1,0 +1,62 @@
+// Files and folders that must be on disk when a call returns. Every failed system call throws CheckpointError
+// "path: No space left on device (ENOSPC)".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "worker_sdk/src/checksum.hpp"
+
+namespace muster::worker {
+
+/// A new file (it must not exist yet), written from front to back.
+class FileWriter {
+ public:
+  explicit FileWriter(std::filesystem::path path);
+  void write(std::span<const std::byte> bytes);
+  /// Flushes to disk and closes. A file whose writer went away without it counts as not written.
+  void commit();
+
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  std::string checksum() const { return checksum_.hex(); }
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  std::uint64_t size_bytes_ = 0;
+  Checksum checksum_;
+};
+
+class FileReader {
+ public:
+  explicit FileReader(std::filesystem::path path);
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  /// Fills `bytes` from `offset` on; a file that ends before that is an error.
+  void read(std::uint64_t offset, std::span<std::byte> bytes) const;
+  /// Of the whole file.
+  std::string checksum() const;
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+/// Flushes the folder's entries: a rename in it is durable only after this.
+void sync_folder(const std::filesystem::path& folder);
+/// With its parents; durable.
+void make_folder(const std::filesystem::path& folder);
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Puts the folder `from` in the place of the folder `to`, which exists, and the other way round: in one step
+/// where the file system can.
+void exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
+void remove_tree(const std::filesystem::path& path);
+/// The names in a folder, in no order. Nothing if there is no such folder.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+}  // namespace muster::worker
