@@ -1,0 +1,34 @@
+// The IDX file format of MNIST and its relatives, gzipped or not.
+//
+//   file   = magic extent{dimensions} value*
+//   magic  = 0x00 0x00 type dimensions      ; type 0x08: unsigned bytes, the only one read here
+//   extent = 4 bytes, big-endian
+//   value  = 1 byte; as many as the product of the extents, then the file ends
+//
+// Example, two labels 9 and 0: 00 00 08 01  00 00 00 02  09 00
+//
+// Limit: 2^30 values. Memory grows with what the file holds, not with what its header claims.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <vector>
+
+namespace muster::trainers {
+
+/// The data set is not what it should be: "file: at offset n: what is there, expected what". Repeating the
+/// run will not help, hence an invalid argument.
+class DataError : public std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+struct IdxArray {
+  std::vector<std::int64_t> extents;
+  std::vector<std::uint8_t> values;
+};
+
+/// Throws DataError. Offsets in it are of the unpacked data where the file is gzipped.
+IdxArray read_idx(const std::filesystem::path& path, int dimensions);
+
+}  // namespace muster::trainers

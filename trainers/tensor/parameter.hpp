@@ -1,0 +1,29 @@
+// A trainable tensor: its value, its gradient, and who wants to know that the gradient is there.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "trainers/tensor/tensor.hpp"
+
+namespace muster::trainers {
+
+struct Parameter {
+  explicit Parameter(std::string local_name, Shape shape)
+      : name(std::move(local_name)), value(shape), gradient(std::move(shape)) {}
+
+  std::string name;  ///< as PyTorch's state_dict would have it: "0.weight"
+  Tensor value;
+  /// Overwritten by each backward pass. Data parallelism puts a part of a bucket here.
+  Tensor gradient;
+
+  /// Called in the backward pass as soon as `gradient` is complete, in reverse order of use: last layer
+  /// first. Empty when nobody asked.
+  std::function<void(Parameter&)> on_gradient_ready;
+
+  void gradient_is_ready() {
+    if (on_gradient_ready) on_gradient_ready(*this);
+  }
+};
+
+}  // namespace muster::trainers
