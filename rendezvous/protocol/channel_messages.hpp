@@ -29,9 +29,9 @@ struct PolicyValue {
 /// First frame on every connection. Magic and version stand in front of it on the wire.
 struct Hello {
   PeerRole role = PeerRole::agent;
-  std::string job;             ///< may be empty for an operator
-  NodeId node;                 ///< may be empty for an operator
-  std::uint64_t instance = 0;  ///< drawn by the agent process at its start: tells a reconnect from a double
+  std::string job;          ///< may be empty for an operator
+  NodeId node;              ///< may be empty for an operator
+  std::string incarnation;  ///< the offer's: tells a reconnect from a second agent under the same name
   std::vector<PolicyValue> policy;
   Nonce nonce{};
   bool operator==(const Hello&) const = default;
@@ -50,7 +50,7 @@ struct Proof {
 };
 
 struct Welcome {
-  std::uint64_t incarnation = 0;  ///< of the job: another one for each run under the same id
+  std::uint64_t job_incarnation = 0;  ///< another one for each run under the same id
   std::uint32_t heartbeat_interval_ms = 0;
   std::uint32_t heartbeat_timeout_ms = 0;
   bool operator==(const Welcome&) const = default;

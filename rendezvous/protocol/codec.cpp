@@ -13,17 +13,17 @@
 // A connection:
 //
 //   peer   -> hello         1   "MSTR", u16 version, u8 role (1 agent, 2 operator), name job, name node,
-//                               u64 instance, list policy (name, line; at most 64), 32 bytes nonce
+//                               line incarnation, list policy (name, line; at most 64), 32 bytes nonce
 //                               (an operator's job and node may be empty)
 //   daemon -> challenge     2   32 bytes nonce, bool token required, 32 bytes HMAC
 //   peer   -> proof         3   32 bytes HMAC (what is signed: authentication.hpp)
-//   daemon -> welcome       4   u64 incarnation, u32 heartbeat interval in ms, u32 heartbeat timeout in ms
-//   or, at any time, the last frame of a connection:
-//   daemon -> refused       5   u8 code, text reason
-//   both   -> heartbeat     6   (nothing); the daemon answers each with one
+//   daemon -> welcome       4   u64 job incarnation, u32 heartbeat interval in ms, u32 heartbeat timeout in
+//   ms or, at any time, the last frame of a connection: daemon -> refused       5   u8 code, text reason both
+//   -> heartbeat     6   (nothing); the daemon answers each with one
 //
 //   agent  -> join         16   offer
-//             resume       17   offer, i32 round, i32 group rank, i32 first rank, bool workers alive
+//             resume       17   offer, i32 round, group rank, group world size, first rank, restart count;
+//                               bool workers alive
 //             worker failed      18   i32 round, failure
 //             workers safe       19   i32 round, i64 step
 //             workers stopped    20   i32 round
@@ -44,10 +44,10 @@
 //   daemon   -> reply      49   bool ok, JSON to the end of the payload
 //
 //   offer   = name node, line host, line address, u16 store port, i32 local workers (1 to 65536), name role,
-//             optional i32 preferred group rank, bool hosts endpoint
+//             optional i32 preferred group rank, bool hosts endpoint, line incarnation
 //   failure = name node, line host, i32 rank, i32 local rank, i32 pid, i32 round, i64 unix time in ms,
-//             i64 lived ms, u8 exit kind (0 to 2), i32 exit value, bool stopped by muster, text evidence,
-//             text message, list line last lines (at most 30), text log path
+//             i64 lived ms, bool initialised, u8 exit kind (0 to 2), i32 exit value, bool stopped by muster,
+//             text evidence, text message, list line last lines (at most 30), text log path
 //
 // Limits: 16 KiB of payload before the welcome, 2 MiB after it, 64 MiB in a reply. Magic and version never
 // move, nor do type and layout of `refused`, so that a peer of any version can be told why it is refused.

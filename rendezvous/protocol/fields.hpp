@@ -1,6 +1,9 @@
 // The fields of every message in wire order, written once for both directions: `fields(archive, message)`
 // with a WireWriter (message const) or a WireReader (message filled in). The grammar that this implements
 // stands in codec.cpp; the journal uses the same fields for what it has in common with the channel.
+//
+// Each message is taken apart by structured bindings: a field that is added to it and forgotten here does not
+// compile.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 namespace muster::rendezvous::wire {
 
 inline constexpr std::int32_t kMaxCount = 1 << 24;  ///< of nodes, workers, ranks, rounds in one message
+inline constexpr std::int32_t kMaxLocalWorkers = 65536;
 inline constexpr std::uint32_t kMaxLines = 30;
 inline constexpr std::uint32_t kMaxRestartLines = 256;
 inline constexpr std::uint32_t kMaxPolicyValues = 64;
@@ -92,152 +96,198 @@ void bytes(WireWriter& a, const std::array<char, N>& value) {
 }
 
 void fields(auto& a, Of<NodeOffer> auto& m) {
-  a.name(m.node);
-  a.line(m.host);
-  a.line(m.address);
-  a.u16(m.store_port);
-  number(a, m.local_workers, 1, 65536);
-  a.name(m.role);
-  optional(a, m.preferred_group_rank, [](auto& b, auto& rank) { count(b, rank); });
-  a.boolean(m.hosts_endpoint);
+  auto& [node, host, address, store_port, local_workers, role, group_rank, hosts_endpoint, incarnation] = m;
+  a.name(node);
+  a.line(host);
+  a.line(address);
+  a.u16(store_port);
+  number(a, local_workers, 1, kMaxLocalWorkers);
+  a.name(role);
+  optional(a, group_rank, [](auto& b, auto& rank) { count(b, rank); });
+  a.boolean(hosts_endpoint);
+  a.line(incarnation);
 }
 
 void fields(auto& a, Of<ExitCause> auto& m) {
-  enumeration(a, m.kind, ExitCause::Kind::start_failed, ExitCause::Kind::exited);
-  a.i32(m.value);
-  a.boolean(m.stopped_by_muster);
-  a.text(m.evidence);
+  auto& [kind, value, stopped_by_muster, evidence] = m;
+  enumeration(a, kind, ExitCause::Kind::start_failed, ExitCause::Kind::exited);
+  a.i32(value);
+  a.boolean(stopped_by_muster);
+  a.text(evidence);
 }
 
 void fields(auto& a, Of<WorkerFailure> auto& m) {
-  a.name(m.node);
-  a.line(m.host);
-  number(a, m.rank, -1, kMaxCount);
-  number(a, m.local_rank, -1, kMaxCount);
-  a.i32(m.pid);
-  count(a, m.round);
-  a.i64(m.unix_time_ms);
-  a.i64(m.lived_ms);
-  fields(a, m.cause);
-  a.text(m.message);
-  list(a, m.last_lines, kMaxLines, [](auto& b, auto& line) { b.line(line); });
-  a.text(m.log_path);
+  auto& [node, host, rank, local_rank, pid, round, unix_time_ms, lived_ms, initialised, cause, message,
+         last_lines, log_path] = m;
+  a.name(node);
+  a.line(host);
+  number(a, rank, -1, kMaxCount);
+  number(a, local_rank, -1, kMaxCount);
+  a.i32(pid);
+  count(a, round);
+  a.i64(unix_time_ms);
+  a.i64(lived_ms);
+  a.boolean(initialised);
+  fields(a, cause);
+  a.text(message);
+  list(a, last_lines, kMaxLines, [](auto& b, auto& line) { b.line(line); });
+  a.text(log_path);
 }
 
-void fields(auto& a, Of<Join> auto& m) { fields(a, m.offer); }
+void fields(auto& a, Of<Join> auto& m) {
+  auto& [offer] = m;
+  fields(a, offer);
+}
 
 void fields(auto& a, Of<Resume> auto& m) {
-  fields(a, m.offer);
-  count(a, m.round);
-  count(a, m.group_rank);
-  count(a, m.first_rank);
-  a.boolean(m.workers_alive);
+  auto& [offer, round, group_rank, group_world_size, first_rank, restart_count, workers_alive] = m;
+  fields(a, offer);
+  count(a, round);
+  count(a, group_rank);
+  count(a, group_world_size);
+  count(a, first_rank);
+  count(a, restart_count);
+  a.boolean(workers_alive);
 }
 
 void fields(auto& a, Of<WorkerFailed> auto& m) {
-  count(a, m.round);
-  fields(a, m.failure);
+  auto& [round, failure] = m;
+  count(a, round);
+  fields(a, failure);
 }
 
 void fields(auto& a, Of<WorkersSafe> auto& m) {
-  count(a, m.round);
-  a.i64(m.step);
+  auto& [round, step] = m;
+  count(a, round);
+  a.i64(step);
 }
 
-void fields(auto& a, Of<WorkersStopped> auto& m) { count(a, m.round); }
-void fields(auto& a, Of<WorkersSucceeded> auto& m) { count(a, m.round); }
+void fields(auto& a, Of<WorkersStopped> auto& m) {
+  auto& [round] = m;
+  count(a, round);
+}
+
+void fields(auto& a, Of<WorkersSucceeded> auto& m) {
+  auto& [round] = m;
+  count(a, round);
+}
 
 void fields(auto& a, Of<Progress> auto& m) {
-  count(a, m.round);
-  a.i64(m.step);
+  auto& [round, step] = m;
+  count(a, round);
+  a.i64(step);
 }
 
-void fields(auto& a, Of<Leave> auto& m) { a.text(m.reason); }
+void fields(auto& a, Of<Leave> auto& m) {
+  auto& [reason] = m;
+  a.text(reason);
+}
+
 void fields(auto&, Of<Heartbeat> auto&) {}
 
-void fields(auto& a, Of<Waiting> auto& m) { a.text(m.reason); }
+void fields(auto& a, Of<Waiting> auto& m) {
+  auto& [reason] = m;
+  a.text(reason);
+}
 
 void fields(auto& a, Of<Assignment> auto& m) {
-  count(a, m.round, 1);
-  count(a, m.group_rank);
-  count(a, m.group_world_size, 1);
-  count(a, m.first_rank);
-  count(a, m.world_size, 1);
-  count(a, m.first_role_rank);
-  count(a, m.role_world_size, 1);
-  count(a, m.restart_count);
-  count(a, m.max_restarts);
-  a.line(m.master_addr);
-  a.u16(m.master_port);
-  a.text(m.reason);
-  duration(a, m.forming_took);
+  auto& [round, group_rank, group_world_size, first_rank, world_size, first_role_rank, role_world_size,
+         restart_count, max_restarts, master_addr, master_port, reason, forming_took] = m;
+  count(a, round, 1);
+  count(a, group_rank);
+  count(a, group_world_size, 1);
+  count(a, first_rank);
+  count(a, world_size, 1);
+  count(a, first_role_rank);
+  count(a, role_world_size, 1);
+  count(a, restart_count);
+  count(a, max_restarts);
+  a.line(master_addr);
+  a.u16(master_port);
+  a.text(reason);
+  duration(a, forming_took);
 }
 
 void fields(auto& a, Of<Drain> auto& m) {
-  count(a, m.round);
-  duration(a, m.grace);
-  a.text(m.reason);
+  auto& [round, grace, reason] = m;
+  count(a, round);
+  duration(a, grace);
+  a.text(reason);
 }
 
 void fields(auto& a, Of<StopWorkers> auto& m) {
-  count(a, m.round);
-  a.text(m.reason);
+  auto& [round, reason] = m;
+  count(a, round);
+  a.text(reason);
 }
 
 void fields(auto& a, Of<Outcome> auto& m) {
-  enumeration(a, m.kind, OutcomeKind::rendezvous_failed, OutcomeKind::succeeded);
-  a.text(m.reason);
-  optional(a, m.first_failure, [](auto& b, auto& failure) { fields(b, failure); });
-  list(a, m.restarts, kMaxRestartLines, [](auto& b, auto& line) { b.line(line); });
-  count(a, m.max_restarts);
+  auto& [kind, reason, first_failure, restarts, max_restarts] = m;
+  enumeration(a, kind, OutcomeKind::rendezvous_failed, OutcomeKind::succeeded);
+  a.text(reason);
+  optional(a, first_failure, [](auto& b, auto& failure) { fields(b, failure); });
+  list(a, restarts, kMaxRestartLines, [](auto& b, auto& line) { b.line(line); });
+  count(a, max_restarts);
 }
 
-void fields(auto& a, Of<JobEnded> auto& m) { fields(a, m.outcome); }
+void fields(auto& a, Of<JobEnded> auto& m) {
+  auto& [outcome] = m;
+  fields(a, outcome);
+}
 
 void fields(auto& a, Of<Refused> auto& m) {
-  enumeration(a, m.code, RefusalCode::malformed);
-  a.text(m.reason);
+  auto& [code, reason] = m;
+  enumeration(a, code, RefusalCode::malformed);
+  a.text(reason);
 }
 
 void fields(auto& a, Of<PolicyValue> auto& m) {
-  a.name(m.name);
-  a.line(m.value);
+  auto& [name, value] = m;
+  a.name(name);
+  a.line(value);
 }
 
 void fields(auto& a, Of<Hello> auto& m) {
-  enumeration(a, m.role, PeerRole::operator_);
-  if (m.role == PeerRole::agent) {
-    a.name(m.job);
-    a.name(m.node);
+  auto& [role, job, node, incarnation, policy, nonce] = m;
+  enumeration(a, role, PeerRole::operator_);
+  if (role == PeerRole::agent) {
+    a.name(job);
+    a.name(node);
   } else {
-    a.text(m.job, kMaxNameBytes);
-    a.text(m.node, kMaxNameBytes);
+    a.text(job, kMaxNameBytes);
+    a.text(node, kMaxNameBytes);
   }
-  a.u64(m.instance);
-  list(a, m.policy, kMaxPolicyValues, [](auto& b, auto& value) { fields(b, value); });
-  bytes(a, m.nonce);
+  a.line(incarnation);
+  list(a, policy, kMaxPolicyValues, [](auto& b, auto& value) { fields(b, value); });
+  bytes(a, nonce);
 }
 
 void fields(auto& a, Of<Challenge> auto& m) {
-  bytes(a, m.nonce);
-  a.boolean(m.token_required);
-  bytes(a, m.proof);
+  auto& [nonce, token_required, proof] = m;
+  bytes(a, nonce);
+  a.boolean(token_required);
+  bytes(a, proof);
 }
 
-void fields(auto& a, Of<Proof> auto& m) { bytes(a, m.proof); }
+void fields(auto& a, Of<Proof> auto& m) {
+  auto& [proof] = m;
+  bytes(a, proof);
+}
 
 void fields(auto& a, Of<Welcome> auto& m) {
-  a.u64(m.incarnation);
-  a.u32(m.heartbeat_interval_ms);
-  a.u32(m.heartbeat_timeout_ms);
+  auto& [job_incarnation, heartbeat_interval_ms, heartbeat_timeout_ms] = m;
+  a.u64(job_incarnation);
+  a.u32(heartbeat_interval_ms);
+  a.u32(heartbeat_timeout_ms);
 }
 
 void fields(auto& a, Of<OperatorRequest> auto& m) {
-  enumeration(a, m.verb, OperatorVerb::stop_job);
-  a.text(m.job, kMaxNameBytes);
-  a.text(m.node, kMaxNameBytes);
-  count(a, m.min_nodes);
-  count(a, m.max_nodes);
+  auto& [verb, job, node, min_nodes, max_nodes] = m;
+  enumeration(a, verb, OperatorVerb::stop_job);
+  a.text(job, kMaxNameBytes);
+  a.text(node, kMaxNameBytes);
+  count(a, min_nodes);
+  count(a, max_nodes);
 }
 
 }  // namespace muster::rendezvous::wire

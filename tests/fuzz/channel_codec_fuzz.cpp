@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Token token("0123456789abcdef");
   FrameReader reader(kMaxHandshakePayloadBytes);
   DaemonHandshake daemon(&token, Nonce{});
-  PeerHandshake peer(Hello{PeerRole::agent, "job", "node", 1, {}, {}}, &token);
+  PeerHandshake peer(Hello{PeerRole::agent, "job", "node", "", {}, {}}, &token);
   // The first byte says how the rest is cut, so that frames arrive in pieces too.
   const std::size_t piece = size == 0 || data[0] == 0 ? size : data[0];
   for (std::size_t at = 1; at < size; at += piece) {

@@ -44,7 +44,7 @@ TEST(Codec, HandshakeAndOperatorMessagesComeBackEqual) {
   const auto hello = decode_hello(frame_of(encode(sample_hello())));
   ASSERT_TRUE(std::holds_alternative<Hello>(hello)) << std::get<Refused>(hello).reason;
   EXPECT_EQ(std::get<Hello>(hello), sample_hello());
-  const Hello stranger{PeerRole::operator_, "", "", 0, {}, {}};
+  const Hello stranger{PeerRole::operator_, "", "", "", {}, {}};
   EXPECT_EQ(std::get<Hello>(decode_hello(frame_of(encode(stranger)))), stranger);
 
   Challenge challenge{{}, true, {}};

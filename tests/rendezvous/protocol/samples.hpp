@@ -7,11 +7,11 @@
 
 namespace muster::rendezvous {
 
-inline NodeOffer sample_offer() { return {"n1", "host-1", "10.0.0.1", 41877, 8, "trainer", 3, true}; }
+inline NodeOffer sample_offer() { return {"n1", "host-1", "10.0.0.1", 41877, 8, "trainer", 3, true, "5f2c"}; }
 
 inline WorkerFailure sample_failure() {
-  WorkerFailure failure{"n3",   "host-3", 5,           1,  48211,    2, 1'700'000'000'123,
-                        61'000, {},       "no memory", {}, "/logs/5"};
+  WorkerFailure failure{"n3",   "host-3", 5,  1,           48211, 2,        1'700'000'000'123,
+                        61'000, true,     {}, "no memory", {},    "/logs/5"};
   failure.cause = ExitCause::signalled(9);
   failure.cause.stopped_by_muster = true;
   failure.cause.evidence = "its cgroup counted 1 OOM kill";
@@ -25,7 +25,7 @@ inline std::vector<AgentMessage> sample_agent_messages() {
   bare.hosts_endpoint = false;
   return {Join{sample_offer()},
           Join{bare},
-          Resume{sample_offer(), 4, 2, 16, true},
+          Resume{sample_offer(), 4, 2, 3, 16, 1, true},
           WorkerFailed{2, sample_failure()},
           WorkersSafe{2, 812},
           WorkersSafe{3, -1},
@@ -49,8 +49,7 @@ inline std::vector<DaemonMessage> sample_daemon_messages() {
 }
 
 inline Hello sample_hello() {
-  Hello hello{
-      PeerRole::agent, "mnist", "n1", 0x0123456789abcdef, {{"nnodes", "2:4"}, {"max restarts", "3"}}, {}};
+  Hello hello{PeerRole::agent, "mnist", "n1", "5f2c", {{"nnodes", "2:4"}, {"max restarts", "3"}}, {}};
   hello.nonce.fill('\x5a');
   return hello;
 }
