@@ -1,0 +1,84 @@
+// What passes over the channel besides the conversation of agent and core (messages.hpp): who one is, proof
+// of it, and what an operator asks. Plain values; the codec and the grammar are in codec.hpp and codec.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/messages.hpp"
+
+namespace muster::rendezvous {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+using Nonce = std::array<char, 32>;
+using Mac = std::array<char, 32>;  ///< HMAC-SHA256; all zero from a side that has no token
+
+enum class PeerRole : std::uint8_t { agent = 1, operator_ = 2 };
+
+/// One setting of the job as this side understands it. Two agents of a job must name the same ones with equal
+/// values; as text, so that a refusal can show both.
+struct PolicyValue {
+  std::string name;
+  std::string value;
+  bool operator==(const PolicyValue&) const = default;
+};
+
+/// First frame on every connection. Magic and version stand in front of it on the wire.
+struct Hello {
+  PeerRole role = PeerRole::agent;
+  std::string job;          ///< may be empty for an operator
+  NodeId node;              ///< may be empty for an operator
+  std::string incarnation;  ///< the offer's: tells a reconnect from a second agent under the same name
+  std::vector<PolicyValue> policy;
+  Nonce nonce{};
+  bool operator==(const Hello&) const = default;
+};
+
+struct Challenge {
+  Nonce nonce{};
+  bool token_required = false;
+  Mac proof{};  ///< that the daemon knows the token
+  bool operator==(const Challenge&) const = default;
+};
+
+struct Proof {
+  Mac proof{};
+  bool operator==(const Proof&) const = default;
+};
+
+struct Welcome {
+  std::uint64_t job_incarnation = 0;  ///< another one for each run under the same id
+  std::uint32_t heartbeat_interval_ms = 0;
+  std::uint32_t heartbeat_timeout_ms = 0;
+  bool operator==(const Welcome&) const = default;
+};
+
+enum class OperatorVerb : std::uint8_t {
+  status = 1,
+  events,
+  drain_node,
+  scale,
+  close_roster,
+  clear_cooldown,
+  stop_job
+};
+
+struct OperatorRequest {
+  OperatorVerb verb = OperatorVerb::status;
+  std::string job;  ///< empty: all jobs (status, events), or the only one there is
+  std::string node;
+  std::int32_t min_nodes = 0;
+  std::int32_t max_nodes = 0;
+  bool operator==(const OperatorRequest&) const = default;
+};
+
+struct OperatorReply {
+  bool ok = false;
+  std::string json;  ///< {"error": "..."} when not ok
+  bool operator==(const OperatorReply&) const = default;
+};
+
+}  // namespace muster::rendezvous
