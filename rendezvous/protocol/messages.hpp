@@ -27,6 +27,7 @@ struct NodeOffer {
   std::string role = "default";
   std::optional<int> preferred_group_rank;  ///< a wish (--node-rank), not a claim
   bool hosts_endpoint = false;              ///< one of its own addresses is the rendezvous endpoint's
+  std::string incarnation;  ///< differs for each start of this node's agent; the same over reconnects
 
   bool operator==(const NodeOffer&) const = default;
 };
@@ -41,6 +42,7 @@ struct WorkerFailure {
   int round = 0;
   std::int64_t unix_time_ms = 0;
   std::int64_t lived_ms = 0;  ///< from exec to its end
+  bool initialised = false;   ///< it had joined its group (opened the worker store) or reported progress
   ExitCause cause;
   std::string message;                  ///< first line of what its error file says; may be empty
   std::vector<std::string> last_lines;  ///< of its stderr, oldest first; at most 30
@@ -57,12 +59,16 @@ struct Join {
   bool operator==(const Join&) const = default;
 };
 
-/// First message after a broken connection: what this node is and has. Nothing restarts because of it.
+/// First message after a broken connection, from a node that has a round: what it is and has. Nothing
+/// restarts because of it. The agent then repeats what it last said of this round (WorkerFailed, WorkersSafe,
+/// WorkersSucceeded, Leave), since that may have been lost. A node without a round sends Join again instead.
 struct Resume {
   NodeOffer offer;
   int round = 0;
   int group_rank = 0;
+  int group_world_size = 1;
   int first_rank = 0;
+  int restart_count = 0;
   bool workers_alive = false;
   bool operator==(const Resume&) const = default;
 };
