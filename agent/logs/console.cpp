@@ -1,0 +1,236 @@
+#include "agent/logs/console.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/logs/console_fd.hpp"
+
+namespace muster::agent {
+namespace asio = boost::asio;
+
+namespace {
+constexpr std::size_t kBlockBytes = 64 * 1024;  // small lines are joined up to this
+}
+
+// One descriptor's queue. Kept alive by its own pending waits.
+class Console::Output : public std::enable_shared_from_this<Console::Output> {
+ public:
+  Output(const asio::any_io_executor& executor, int fd, Limits limits)
+      : limits_(limits), fd_(fd), hold_timer_(executor), ready_(executor) {
+    if (fd_.ready_fd() >= 0) ready_.assign(fd_.ready_fd());
+  }
+  ~Output() {
+    if (ready_.is_open()) ready_.release();  // fd_ owns it
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(std::string_view lines) {
+    if (lines.empty()) return;
+    // Readers stop when the queue is full; what still comes (last words, our own lines) may double it.
+    if (dead_ || dropping_ || queued_bytes_ >= 2 * limits_.max_queue_bytes) {
+      dropped_now_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+      return;
+    }
+    append(lines);
+    if (!waiting_) pump();
+  }
+
+  bool full() const { return !dead_ && !dropping_ && queued_bytes_ >= limits_.max_queue_bytes; }
+
+  void when_room(std::function<void()> resume) {
+    resumes_.push_back(std::move(resume));
+    if (!full()) return resume_readers();
+    if (resumes_.size() > 1) return;  // the hold has begun already
+    hold_timer_.expires_after(limits_.longest_hold);
+    hold_timer_.async_wait([self = weak_from_this()](boost::system::error_code error) {
+      const auto output = self.lock();
+      if (error || !output || !output->full()) return;
+      output->dropping_ = true;
+      output->resume_readers();
+    });
+  }
+
+  void drain(Instant deadline) {
+    while (!queue_.empty() && !dead_) {
+      if (write_front()) continue;
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      pollfd ready{fd_.ready_fd(), POLLIN, 0};
+      if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0) return;
+    }
+    if (dropped_now_ > 0 && !dead_) {
+      append_note();
+      write_front();
+    }
+  }
+
+  void close() {
+    hold_timer_.cancel();
+    if (ready_.is_open()) ready_.release();
+    closed_ = true;
+  }
+
+  std::uint64_t dropped_lines() const { return dropped_before_ + dropped_now_; }
+
+ private:
+  void append(std::string_view lines) {
+    queued_bytes_ += lines.size();
+    // The front block may be half-written, so it is never added to.
+    if (queue_.size() > 1 && queue_.back().size() + lines.size() <= kBlockBytes)
+      queue_.back().append(lines);
+    else
+      queue_.emplace_back(lines);
+  }
+
+  void append_note() {
+    append(fmt::format("muster: {} lines are missing here: the console did not keep up\n", dropped_now_));
+    dropped_before_ += std::exchange(dropped_now_, 0);
+  }
+
+  void pump() {
+    while (!queue_.empty())
+      if (!write_front()) return wait();
+  }
+
+  // False when the console takes no more for now. An error ends the console, not the job.
+  bool write_front() {
+    const std::string_view rest = std::string_view(queue_.front()).substr(written_of_front_);
+    const ssize_t written = fd_.write_some(rest);
+    if (written < 0) {
+      if (errno == EINTR) return true;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+      die();
+      return true;
+    }
+    written_of_front_ += static_cast<std::size_t>(written);
+    queued_bytes_ -= static_cast<std::size_t>(written);
+    if (written_of_front_ == queue_.front().size()) {
+      queue_.pop_front();
+      written_of_front_ = 0;
+    }
+    if (queued_bytes_ <= limits_.max_queue_bytes / 2) has_room();
+    return true;
+  }
+
+  void has_room() {
+    dropping_ = false;
+    if (dropped_now_ > 0) append_note();
+    resume_readers();
+  }
+
+  void resume_readers() {
+    if (resumes_.empty()) return;
+    for (auto& resume : std::exchange(resumes_, {}))
+      asio::post(hold_timer_.get_executor(), std::move(resume));
+    if (!dropping_) hold_timer_.cancel();
+  }
+
+  void wait() {
+    if (closed_ || !ready_.is_open()) return die();
+    waiting_ = true;
+    ready_.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [self = weak_from_this()](boost::system::error_code error) {
+                        const auto output = self.lock();
+                        if (error || !output || output->closed_) return;
+                        output->waiting_ = false;
+                        output->pump();
+                      });
+  }
+
+  // Its reader is gone: what is queued, and all that follows, is counted as dropped.
+  void die() {
+    dead_ = true;
+    for (const std::string& block : queue_)
+      dropped_now_ += static_cast<std::uint64_t>(std::count(block.begin(), block.end(), '\n'));
+    queue_.clear();
+    queued_bytes_ = 0;
+    resume_readers();
+  }
+
+  const Limits limits_;
+  ConsoleFd fd_;
+  asio::steady_timer hold_timer_;
+  asio::posix::stream_descriptor ready_;
+  std::deque<std::string> queue_;  // at most twice limits_.max_queue_bytes, and one block of a writer
+  std::size_t written_of_front_ = 0;
+  std::size_t queued_bytes_ = 0;
+  std::vector<std::function<void()>> resumes_;  // one for each paused worker stream
+  std::uint64_t dropped_now_ = 0;               // since the last note
+  std::uint64_t dropped_before_ = 0;
+  bool waiting_ = false;
+  bool dropping_ = false;
+  bool dead_ = false;
+  bool closed_ = false;
+};
+
+Console::Console(asio::any_io_executor executor, int out_fd, int err_fd, Limits limits)
+    : out_(std::make_shared<Output>(executor, out_fd, limits)),
+      err_(same_file(out_fd, err_fd) ? out_ : std::make_shared<Output>(executor, err_fd, limits)) {}
+
+Console::~Console() {
+  out_->close();
+  err_->close();
+}
+
+Console::Output& Console::output(Stream stream) const { return stream == Stream::out ? *out_ : *err_; }
+
+void Console::write(Stream stream, std::string_view lines) { output(stream).write(lines); }
+
+bool Console::full(Stream stream) const { return output(stream).full(); }
+
+void Console::when_room(Stream stream, std::function<void()> resume) {
+  output(stream).when_room(std::move(resume));
+}
+
+void Console::drain(Duration limit) {
+  const Instant deadline = std::chrono::steady_clock::now() + limit;
+  out_->drain(deadline);
+  err_->drain(deadline);
+}
+
+std::uint64_t Console::dropped_lines() const {
+  return out_->dropped_lines() + (err_ == out_ ? 0 : err_->dropped_lines());
+}
+
+namespace {
+
+// Lives in the io_context, so that the process's console ends with the loop that serves it.
+class ProcessConsole : public asio::execution_context::service {
+ public:
+  using key_type = ProcessConsole;
+  static inline asio::execution_context::id id;
+
+  explicit ProcessConsole(asio::execution_context& context) : service(context) {}
+  void shutdown() override { console_.reset(); }
+
+  std::shared_ptr<Console> get(const asio::any_io_executor& executor) {
+    if (!console_)
+      console_ = std::make_shared<Console>(executor, STDOUT_FILENO, STDERR_FILENO, Console::Limits{});
+    return console_;
+  }
+
+ private:
+  std::shared_ptr<Console> console_;
+};
+
+}  // namespace
+
+std::shared_ptr<Console> Console::of(const asio::any_io_executor& executor) {
+  auto& context = asio::query(executor, asio::execution::context);
+  return asio::use_service<ProcessConsole>(context).get(executor);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,109 @@
+#include "agent/report/advice.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "agent/report/oom_evidence.hpp"
+
+namespace muster::agent {
+
+namespace {
+
+using rendezvous::WorkerFailure;
+
+bool says(const WorkerFailure& failure, std::string_view text) {
+  const auto has_text = [&](const std::string& line) { return line.find(text) != std::string::npos; };
+  return has_text(failure.message) ||
+         std::any_of(failure.last_lines.begin(), failure.last_lines.end(), has_text);
+}
+
+// Faults that a worker names itself, whatever it then dies of.
+struct KnownFault {
+  std::string_view text;
+  std::string_view guess;
+  std::string_view next;
+  std::string_view more;
+};
+
+constexpr std::array kKnownFaults = {
+    KnownFault{
+        "ModuleNotFoundError", ", a Python module is missing", "install it for the interpreter in use",
+        "activate the virtual environment that has the module, or name its interpreter with PYTHON_EXEC; "
+        "restarting cannot help"},
+    KnownFault{"ImportError", ", an import failed", "see the last lines",
+               "the module or a library it needs does not fit this interpreter; restarting cannot help"},
+    KnownFault{"error while loading shared libraries", ", a shared library is missing", "see the last lines",
+               "install the library, or name its folder in LD_LIBRARY_PATH"},
+    KnownFault{"can't open file", ", its script was not found", "check the script's path",
+               "a relative path counts from the folder in which muster was started"},
+    KnownFault{"CUDA out of memory", ", its GPU is out of memory", "lower the batch size",
+               "lower the batch size or the model's size, or see with nvidia-smi who else uses the GPU"},
+    KnownFault{"Address already in use", ", a port is taken", "see the last lines",
+               "something else listens on the port; let the program use MASTER_PORT, or a port of 0"},
+};
+
+Advice by_signal(const WorkerFailure& failure) {
+  switch (failure.cause.value) {
+    case SIGKILL:
+      if (tells_of_oom_kill(failure.cause.evidence))
+        return {", most likely out of memory", "give it more memory or lower its use",
+                fmt::format("lower the memory use of rank {} or raise the memory limit on {}", failure.rank,
+                            failure.node)};
+      if (failure.cause.evidence.empty())
+        return {"", "was it out of memory?",
+                "look for an out-of-memory kill in the kernel's log (dmesg), then for a scheduler or a "
+                "person that sent SIGKILL"};
+      return {"", "find out who sent it",
+              "no out-of-memory kill was counted: a scheduler, another program or a person sent SIGKILL; "
+              "look in the scheduler's log"};
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+      return {", a crash in native code", "get a stack trace",
+              "run again with PYTHONFAULTHANDLER=1 (Python), or with `ulimit -c unlimited` and open the core "
+              "file in gdb"};
+    case SIGABRT:
+      return {", it gave up by itself", "see its last lines",
+              "the message before abort() is among its last lines; `ulimit -c unlimited` keeps a core file "
+              "for gdb"};
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+      return {"", "find out who sent it",
+              "neither muster nor the worker's crash sent this signal: look in the scheduler's log, or for a "
+              "person"};
+    default:
+      return {"", "see its last lines",
+              "look up what sends this signal; the worker's whole log is named above"};
+  }
+}
+
+Advice by_start_failure(const WorkerFailure& failure) {
+  if (failure.cause.value == EAGAIN || failure.cause.value == ENOMEM)
+    return {"", "free processes or memory",
+            "the machine or its limits allow no further process: see `ulimit -u` and the cgroup's pids.max"};
+  return {"", "check the program and its interpreter",
+          "the program must exist, be executable for this machine, and its `#!` interpreter must exist"};
+}
+
+}  // namespace
+
+Advice advice_for(const WorkerFailure& failure) {
+  if (failure.cause.kind == ExitCause::Kind::start_failed) return by_start_failure(failure);
+  if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL))
+    for (const KnownFault& fault : kKnownFaults)
+      if (says(failure, fault.text))
+        return {std::string(fault.guess), std::string(fault.next), std::string(fault.more)};
+  if (failure.cause.kind == ExitCause::Kind::signalled) return by_signal(failure);
+  if (failure.last_lines.empty() && failure.message.empty())
+    return {", and wrote nothing to stderr", "see its log",
+            "run the program alone to see why it exits; its stdout.log lies in the log folder"};
+  return {"", "see its last lines", "mend what its last lines say; the whole log is named above them"};
+}
+
+}  // namespace muster::agent

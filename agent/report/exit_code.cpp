@@ -1,0 +1,26 @@
+#include <csignal>
+
+#include "agent/report/report.hpp"
+
+namespace muster::agent {
+
+int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
+  using rendezvous::OutcomeKind;
+  switch (outcome.kind) {
+    case OutcomeKind::succeeded:
+      return 0;
+    case OutcomeKind::failed: {
+      if (!outcome.first_failure) return kLauncherFailedExitCode;
+      const int code = outcome.first_failure->cause.shell_code();
+      return code == 0 ? 1 : code;  // a failed job never looks like a success
+    }
+    case OutcomeKind::stopped:
+    case OutcomeKind::preempted:
+      return 128 + (stop_signal > 0 ? stop_signal : SIGTERM);
+    case OutcomeKind::rendezvous_failed:
+      return kRendezvousFailedExitCode;
+  }
+  return kLauncherFailedExitCode;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,170 @@
+// The last screen, for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "agent/report/advice.hpp"
+#include "agent/report/ranks.hpp"
+#include "agent/report/report.hpp"
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+namespace {
+
+using rendezvous::OutcomeKind;
+using rendezvous::WorkerFailure;
+
+// With all other lines the screen stays under 30.
+constexpr std::size_t kMaxLastLines = 16;
+constexpr std::size_t kMaxConsequenceLines = 4;
+constexpr std::size_t kMaxLineBytes = 300;
+
+std::string field(std::string_view name, std::string_view value) {
+  return fmt::format("  {:<14} {}\n", name, value);
+}
+
+std::string clipped(std::string text, std::size_t max_bytes = kMaxLineBytes) {
+  if (text.size() > max_bytes) {
+    while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
+    text = text.substr(0, max_bytes) + " ...";
+  }
+  if (text.find('\x1b') != std::string::npos) text += "\x1b[0m";  // a worker's colours end with its line
+  return text;
+}
+
+std::string when(std::int64_t unix_ms) {
+  return clock_text(std::chrono::system_clock::time_point(std::chrono::milliseconds(unix_ms)));
+}
+
+std::string last_lines_text(const WorkerFailure& failure) {
+  std::string text;
+  if (failure.last_lines.empty())
+    return field("its last lines",
+                 "none on stderr" + (failure.log_path.empty() ? "" : "; " + failure.log_path));
+  text += field("its last lines", failure.log_path);
+  const std::size_t count = std::min(failure.last_lines.size(), kMaxLastLines);
+  for (auto line = failure.last_lines.end() - static_cast<std::ptrdiff_t>(count);
+       line != failure.last_lines.end(); ++line)
+    text += "      " + clipped(*line) + "\n";
+  return text;
+}
+
+std::string how_it_ended_here(const ExitCause& end) {
+  if (end.stopped_by_muster)
+    return end.kind == ExitCause::Kind::signalled
+               ? "stopped by muster (" + signal_name(end.value) + ")"
+               : fmt::format("stopped by muster (exit code {})", end.value);
+  return end.sentence();
+}
+
+// The others of the first failure's round, grouped by how they ended.
+std::string consequences(const JobReport& report, const WorkerFailure& first) {
+  struct Group {
+    std::set<int> ranks;
+    std::int64_t last_ended_ms = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const WorkerRecord& worker : report.workers) {
+    if (worker.round != first.round || (worker.rank == first.rank && worker.pid == first.pid)) continue;
+    Group& group = groups[worker.end ? how_it_ended_here(*worker.end) : "never seen to end"];
+    group.ranks.insert(worker.rank);
+    group.last_ended_ms = std::max(group.last_ended_ms, worker.ended_unix_ms);
+  }
+  std::string text;
+  std::size_t lines = 0;
+  for (const auto& [how, group] : groups) {
+    if (++lines > kMaxConsequenceLines) {
+      text += field("", "others ended in other ways: see the status file");
+      break;
+    }
+    const auto after =
+        std::chrono::milliseconds(std::max<std::int64_t>(0, group.last_ended_ms - first.unix_time_ms));
+    const std::string time = group.last_ended_ms == 0 ? "" : " within " + human(after);
+    text += field(lines == 1 ? "consequences" : "", clipped(ranks_text(group.ranks) + " " + how + time));
+  }
+  return text;
+}
+
+std::string restarts_text(const rendezvous::Outcome& outcome) {
+  if (outcome.max_restarts == 0) return "none allowed (--max-restarts)";
+  std::string text = fmt::format("{} of {} used", outcome.restarts.size(), outcome.max_restarts);
+  for (std::size_t index = 0; index < outcome.restarts.size(); ++index)
+    text += (index == 0 ? ": " : ", ") + outcome.restarts[index];
+  return text;
+}
+
+std::string status_hint(const JobReport& report) {
+  return report.status_path.empty() ? "" : "; status: " + report.status_path;
+}
+
+std::string failure_screen(const JobReport& report, const WorkerFailure& first) {
+  const Advice advice = advice_for(first);
+  ExitCause bare = first.cause;
+  bare.evidence.clear();
+  std::string text = fmt::format("muster: job {} FAILED: rank {} on {} {}{}; {}\n\n", report.run_id,
+                                 first.rank, first.node, bare.sentence(), advice.guess, advice.next);
+  text += field(
+      "first failure",
+      fmt::format("rank {} (local {}) on {}{}, pid {}, round {}, {}, after {}", first.rank, first.local_rank,
+                  first.node, first.host.empty() || first.host == first.node ? "" : " (" + first.host + ")",
+                  first.pid, first.round, when(first.unix_time_ms),
+                  human(std::chrono::milliseconds(first.lived_ms))));
+  const std::string how = first.cause.sentence();
+  text += field("how it ended", how.starts_with("was ") ? how.substr(4) : how);
+  if (!first.message.empty()) text += field("its error file", clipped(first.message));
+  text += last_lines_text(first);
+  text += consequences(report, first);
+  text += field("restarts", clipped(restarts_text(report.outcome), 600));
+  text += field("what to do", advice.more + status_hint(report));
+  return text;
+}
+
+std::string logs_hint(const JobReport& report) {
+  return report.log_folder.empty() ? "" : "; logs in " + report.log_folder;
+}
+
+std::string success_line(const JobReport& report) {
+  std::set<int> rounds;
+  std::set<int> ranks;
+  std::int64_t begin_ms = INT64_MAX;
+  std::int64_t end_ms = 0;
+  for (const WorkerRecord& worker : report.workers) {
+    rounds.insert(worker.round);
+    ranks.insert(worker.rank);
+    begin_ms = std::min(begin_ms, worker.started_unix_ms);
+    end_ms = std::max(end_ms, worker.ended_unix_ms);
+  }
+  const auto took = std::chrono::milliseconds(std::max<std::int64_t>(0, end_ms - begin_ms));
+  const auto restarts = report.outcome.restarts.size();
+  const std::string after =
+      restarts == 0 ? "" : fmt::format(" after {} restart{}", restarts, restarts == 1 ? "" : "s");
+  return fmt::format("muster: job {} succeeded{}: {} worker{} here, {}{}\n", report.run_id, after,
+                     ranks.size(), ranks.size() == 1 ? "" : "s", human(took), logs_hint(report));
+}
+
+}  // namespace
+
+std::string render_report(const JobReport& report) {
+  const auto& outcome = report.outcome;
+  switch (outcome.kind) {
+    case OutcomeKind::succeeded:
+      return success_line(report);
+    case OutcomeKind::failed:
+      if (outcome.first_failure) return failure_screen(report, *outcome.first_failure);
+      return fmt::format("muster: job {} FAILED: {}{}\n", report.run_id, outcome.reason, status_hint(report));
+    case OutcomeKind::stopped:
+    case OutcomeKind::preempted:
+      return fmt::format("muster: job {} {}: {}{}{}\n", report.run_id,
+                         outcome.kind == OutcomeKind::stopped ? "stopped" : "preempted", outcome.reason,
+                         logs_hint(report), status_hint(report));
+    case OutcomeKind::rendezvous_failed:
+      return fmt::format("muster: job {} FAILED, rendezvous: {}{}\n", report.run_id, outcome.reason,
+                         status_hint(report));
+  }
+  return "";
+}
+
+}  // namespace muster::agent

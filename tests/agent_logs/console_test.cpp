@@ -1,0 +1,177 @@
+#include "agent/logs/console.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <string>
+
+#include "base/unique_fd.hpp"
+
+namespace muster::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct ConsoleTest : ::testing::Test {
+  ConsoleTest() {
+    ::signal(SIGPIPE, SIG_IGN);
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    reader.reset(ends[0]);
+    writer.reset(ends[1]);
+    EXPECT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  }
+
+  std::string read_all() const {
+    std::string text;
+    std::array<char, 65536> buffer;
+    for (ssize_t size; (size = ::read(reader.get(), buffer.data(), buffer.size())) > 0;)
+      text.append(buffer.data(), static_cast<std::size_t>(size));
+    return text;
+  }
+
+  // Runs the loop and reads until nothing more comes.
+  std::string read_until_quiet() {
+    std::string text;
+    for (std::string more = " "; !more.empty();) {
+      io.poll();
+      io.restart();
+      more = read_all();
+      text += more;
+    }
+    return text;
+  }
+
+  boost::asio::io_context io{1};
+  UniqueFd reader;
+  UniqueFd writer;
+  const Console::Limits limits{64 * 1024, 50ms};
+};
+
+std::string lines_of(std::size_t bytes) {
+  std::string text;
+  for (int number = 0; text.size() < bytes; ++number) text += "line " + std::to_string(number) + "\n";
+  return text;
+}
+
+TEST_F(ConsoleTest, WritesALineAtOnce) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  console.write(Console::Stream::out, "hello\n");
+  EXPECT_EQ(read_all(), "hello\n");
+}
+
+TEST_F(ConsoleTest, LeavesTheFlagsOfTheSharedDescriptionAlone) {
+  const int before = ::fcntl(writer.get(), F_GETFL);
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  console.write(Console::Stream::out, lines_of(200'000));
+  io.poll();
+  EXPECT_EQ(::fcntl(writer.get(), F_GETFL), before);
+}
+
+TEST_F(ConsoleTest, ASlowReaderGetsEverything) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  const std::string sent = lines_of(100'000);  // more than the pipe takes, less than the queue and the pipe
+  for (std::size_t at = 0; at < sent.size();) {
+    const std::size_t end = sent.find('\n', at) + 1;
+    console.write(Console::Stream::out, std::string_view(sent).substr(at, end - at));
+    at = end;
+  }
+  EXPECT_EQ(read_until_quiet(), sent);
+  EXPECT_EQ(console.dropped_lines(), 0u);
+}
+
+TEST_F(ConsoleTest, AReaderThatNeverReadsCostsTheLongestHoldOnceAndThenLines) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  const std::string block = lines_of(16 * 1024);
+  while (!console.full(Console::Stream::out)) console.write(Console::Stream::out, block);
+  bool resumed = false;
+  console.when_room(Console::Stream::out, [&] { resumed = true; });
+  const auto begin = std::chrono::steady_clock::now();
+  while (!resumed) ASSERT_GT(io.run_one_for(5s), 0u);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
+  EXPECT_FALSE(console.full(Console::Stream::out)) << "readers go on";
+  console.write(Console::Stream::out, "lost\nlost too\n");
+  EXPECT_EQ(console.dropped_lines(), 2u);
+
+  const std::string text = read_until_quiet();
+  EXPECT_THAT(text, StartsWith("line 0\n"));
+  EXPECT_THAT(text, HasSubstr("muster: 2 lines are missing here: the console did not keep up\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("lost")));
+  console.write(Console::Stream::out, "back\n");
+  EXPECT_THAT(read_all(), EndsWith("back\n"));
+}
+
+TEST_F(ConsoleTest, PausedReadersResumeWhenThereIsRoom) {
+  Console console(io.get_executor(), writer.get(), writer.get(), {64 * 1024, 1h});
+  while (!console.full(Console::Stream::out)) console.write(Console::Stream::out, lines_of(16 * 1024));
+  bool resumed = false;
+  console.when_room(Console::Stream::out, [&] { resumed = true; });
+  io.poll();
+  EXPECT_FALSE(resumed);
+  read_until_quiet();
+  EXPECT_TRUE(resumed);
+  EXPECT_EQ(console.dropped_lines(), 0u);
+}
+
+TEST_F(ConsoleTest, AReaderThatWentAwayIsCountedAndHoldsNobody) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  reader.reset();
+  console.write(Console::Stream::out, "one\n");
+  console.write(Console::Stream::out, lines_of(200'000));
+  EXPECT_FALSE(console.full(Console::Stream::out));
+  EXPECT_GT(console.dropped_lines(), 1u);
+}
+
+TEST_F(ConsoleTest, StdoutAndStderrOnOneFileShareOneQueue) {
+  UniqueFd other(::dup(writer.get()));
+  Console console(io.get_executor(), writer.get(), other.get(), limits);
+  const std::string block = lines_of(80'000);
+  console.write(Console::Stream::out, block);  // more than the pipe takes: the end waits in the queue
+  console.write(Console::Stream::err, "after\n");
+  const std::string text = read_until_quiet();
+  EXPECT_EQ(text, block + "after\n");
+}
+
+TEST_F(ConsoleTest, ASocketIsWrittenWithoutBlocking) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  reader.reset(ends[0]);
+  writer.reset(ends[1]);
+  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  Console console(io.get_executor(), writer.get(), writer.get(), {8 * 1024 * 1024, 50ms});
+  const std::string sent = lines_of(2'000'000);
+  console.write(Console::Stream::out, sent);
+  EXPECT_EQ(read_until_quiet(), sent);
+}
+
+TEST_F(ConsoleTest, DrainIsBoundedWhenNobodyReads) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  while (!console.full(Console::Stream::out)) console.write(Console::Stream::out, lines_of(16 * 1024));
+  const auto begin = std::chrono::steady_clock::now();
+  console.drain(100ms);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, 90ms);
+  EXPECT_LT(took, 3s);
+}
+
+TEST_F(ConsoleTest, AClosedDescriptorIsNoError) {
+  writer.reset();
+  Console console(io.get_executor(), 1234, 1235, limits);
+  console.write(Console::Stream::err, "nobody\n");
+  EXPECT_EQ(console.dropped_lines(), 1u);
+}
+
+TEST_F(ConsoleTest, TheProcessHasOneForEachLoop) {
+  EXPECT_EQ(Console::of(io.get_executor()), Console::of(io.get_executor()));
+}
+
+}  // namespace
+}  // namespace muster::agent

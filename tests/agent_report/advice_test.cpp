@@ -1,0 +1,50 @@
+#include "agent/report/advice.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/agent_report/sample_report.hpp"
+
+namespace muster::agent {
+namespace {
+
+using ::testing::HasSubstr;
+
+ExitCause killed(const char* evidence) {
+  ExitCause cause = ExitCause::signalled(SIGKILL);
+  cause.evidence = evidence;
+  return cause;
+}
+
+TEST(Advice, I1_SigkillIsJudgedByTheOomCount) {
+  const auto oom = advice_for(sample_failure(killed("its cgroup counted 1 OOM kill")));
+  EXPECT_EQ(oom.guess, ", most likely out of memory");
+  const auto sent = advice_for(sample_failure(killed("its cgroup counted no OOM kill")));
+  EXPECT_EQ(sent.guess, "");
+  EXPECT_THAT(sent.more, HasSubstr("no out-of-memory kill was counted"));
+  EXPECT_THAT(advice_for(sample_failure(killed(""))).next, HasSubstr("was it out of memory?"));
+}
+
+TEST(Advice, AMissingModuleIsNamedAsThat) {
+  auto failure = sample_failure(ExitCause::exited(1));
+  failure.last_lines.push_back("ModuleNotFoundError: No module named 'torch'");
+  EXPECT_THAT(advice_for(failure).guess, HasSubstr("module is missing"));
+  failure.last_lines.clear();
+  failure.message = "ModuleNotFoundError: No module named 'torch'";
+  EXPECT_THAT(advice_for(failure).guess, HasSubstr("module is missing"));
+}
+
+TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
+  std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT), ExitCause::start_failed(EAGAIN),
+                                   ExitCause::exited(0), ExitCause::exited(255)};
+  for (int number = 1; number <= 64; ++number) causes.push_back(ExitCause::signalled(number));
+  for (const ExitCause& cause : causes) {
+    const auto advice = advice_for(sample_failure(cause));
+    EXPECT_FALSE(advice.next.empty()) << cause.sentence();
+    EXPECT_FALSE(advice.more.empty()) << cause.sentence();
+    EXPECT_LT(advice.more.size(), 200u);
+    EXPECT_EQ(advice.more.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "agent/report/report.hpp"
+
+namespace muster::agent {
+namespace {
+
+struct ErrorFileTest : ::testing::Test {
+  ErrorFileTest() {
+    std::string pattern = ::testing::TempDir() + "error_file_XXXXXX";
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  ~ErrorFileTest() override { std::filesystem::remove_all(folder); }
+
+  std::optional<std::string> read(const std::string& text) const {
+    std::ofstream(folder / "error.json") << text;
+    return read_error_file(folder / "error.json");
+  }
+
+  std::filesystem::path folder;
+};
+
+TEST_F(ErrorFileTest, TheTracebackIsPreferred) {
+  EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo":
+                    {"py_callstack": "Traceback\n  line 42", "timestamp": "1700000000"}}})"),
+            "Traceback\n  line 42");
+}
+
+TEST_F(ErrorFileTest, ElseTheMessage) {
+  EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo": {}}})"), "ValueError: no");
+  EXPECT_EQ(read(R"({"message": "plain text", "timestamp": 1700000000})"), "plain text");
+}
+
+TEST_F(ErrorFileTest, ABrokenFileIsNone) {
+  for (const char* text : {"", "{", "[]", "null", "7", R"({"message": 7})", R"({"message": {"message": []}})",
+                           R"({"message": {"extraInfo": "x"}})", R"({"message": ""})", "\xff\xfe"})
+    EXPECT_EQ(read(text), std::nullopt) << text;
+}
+
+TEST_F(ErrorFileTest, AMissingOrHugeFileOrAFolderIsNone) {
+  EXPECT_EQ(read_error_file(folder / "none"), std::nullopt);
+  EXPECT_EQ(read_error_file(folder), std::nullopt);
+  EXPECT_EQ(read(R"({"message": ")" + std::string(2'000'000, 'x') + R"("})"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,14 @@
+#include "agent/report/ranks.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+TEST(RanksText, JoinsNeighbours) {
+  EXPECT_EQ(ranks_text({3}), "rank 3");
+  EXPECT_EQ(ranks_text({0, 1, 2, 4, 7, 8}), "ranks 0-2, 4, 7-8");
+}
+
+}  // namespace
+}  // namespace muster::agent

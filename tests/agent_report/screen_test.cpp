@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/agent_report/sample_report.hpp"
+
+namespace muster::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+long lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+TEST(Screen, AFailureAsItPrints) {
+  ExitCause cause = ExitCause::signalled(SIGKILL);
+  cause.evidence = "its cgroup counted 1 OOM kill (peak 15.8 GiB of 16.0 GiB)";
+  std::string text = render_report(sample_failed_job(cause));
+  const auto clock = text.find("round 2, ") + 9;
+  text.replace(clock, 12, "HH:MM:SS.mmm");  // local time
+  EXPECT_EQ(
+      text,
+      "muster: job mnist FAILED: rank 1 on n3 was killed by SIGKILL, not sent by muster, most likely out of "
+      "memory; give it more memory or lower its use\n"
+      "\n"
+      "  first failure  rank 1 (local 1) on n3, pid 48211, round 2, HH:MM:SS.mmm, after 2.5 s\n"
+      "  how it ended   killed by SIGKILL, not sent by muster; its cgroup counted 1 OOM kill (peak 15.8 "
+      "GiB of 16.0 GiB)\n"
+      "  its last lines /logs/mnist/round-2/rank-1/stderr.log\n"
+      "      step 911 loss 0.3127\n"
+      "      loading shard 7\n"
+      "  consequences   ranks 0, 2 stopped by muster (SIGTERM) within 0.2 s\n"
+      "  restarts       1 of 1 used: rank 1 (exit 3)\n"
+      "  what to do     lower the memory use of rank 1 or raise the memory limit on n3; status: "
+      "/logs/mnist/status.json\n");
+}
+
+TEST(Screen, I3_AVictimIsToldFromOneThatFailedByItself) {
+  JobReport report = sample_failed_job();
+  report.workers[3].end = ExitCause::exited(1);
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, HasSubstr("rank 0 stopped by muster (SIGTERM)"));
+  EXPECT_THAT(text, HasSubstr("rank 2 exited with code 1 within 0.2 s"));
+}
+
+TEST(Screen, I2_IsUnder30LinesWhateverTheWorkersDid) {
+  JobReport report = sample_failed_job();
+  report.outcome.first_failure->last_lines.assign(30, std::string(5000, 'x'));
+  report.outcome.first_failure->message = "ValueError: no";
+  for (int rank = 0; rank < 200; ++rank)
+    report.workers.push_back(
+        {rank, rank, 50000 + rank, 2, ExitCause::exited(1 + rank), 1, 1'700'000'001'000, ""});
+  const std::string text = render_report(report);
+  EXPECT_LT(lines_of(text), 30);
+  EXPECT_LT(text.size(), 10'000u);
+  EXPECT_THAT(text, HasSubstr("its error file ValueError: no"));
+}
+
+TEST(Screen, AWorkersColoursEndWithItsLine) {
+  JobReport report = sample_failed_job();
+  report.outcome.first_failure->last_lines = {"\x1b[31mred"};
+  EXPECT_THAT(render_report(report), HasSubstr("\x1b[31mred\x1b[0m\n"));
+}
+
+TEST(Screen, NoRestartsAllowedIsSaid) {
+  JobReport report = sample_failed_job();
+  report.outcome.max_restarts = 0;
+  report.outcome.restarts.clear();
+  EXPECT_THAT(render_report(report), HasSubstr("none allowed (--max-restarts)"));
+}
+
+TEST(Screen, SuccessIsOneLine) {
+  JobReport report = sample_failed_job();
+  report.outcome.kind = rendezvous::OutcomeKind::succeeded;
+  const std::string text = render_report(report);
+  EXPECT_EQ(lines_of(text), 1);
+  EXPECT_THAT(text, StartsWith("muster: job mnist succeeded after 1 restart: 3 workers here, "));
+  EXPECT_THAT(text, Not(HasSubstr("FAILED")));
+}
+
+TEST(Screen, OtherEndsAreOneLine) {
+  using rendezvous::OutcomeKind;
+  for (const auto kind :
+       {OutcomeKind::stopped, OutcomeKind::preempted, OutcomeKind::rendezvous_failed, OutcomeKind::failed}) {
+    JobReport report;
+    report.run_id = "mnist";
+    report.outcome.kind = kind;
+    report.outcome.reason = "the reason";
+    const std::string text = render_report(report);
+    EXPECT_EQ(lines_of(text), 1);
+    EXPECT_THAT(text, StartsWith("muster: job mnist "));
+    EXPECT_THAT(text, HasSubstr("the reason"));
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent
