@@ -47,7 +47,8 @@ struct WorkerEnded {
 /// Follows each WorkerEnded in bounded time: all that the worker wrote has been taken.
 struct WorkerOutput {
   int local_rank = 0;
-  std::string message;  ///< of its error file; may be empty
+  bool initialised = false;  ///< it may have joined its group: somebody had opened the round's store
+  std::string message;       ///< of its error file; may be empty
   std::vector<std::string> last_lines;
   std::string log_path;
 };

@@ -97,6 +97,20 @@ TEST(Supervisor, TheFailureIsReportedWithItsLastLinesOnceTheyAreRead) {
   EXPECT_THAT(failure.last_lines, ElementsAre("last line"));
 }
 
+TEST(Supervisor, AFailureTellsWhetherTheWorkerHadGotGoing) {
+  for (const bool progressed : {false, true}) {
+    for (const bool store_opened : {false, true}) {
+      Scene scene;
+      scene.runs();
+      if (progressed) scene.happens(WorkerProgress{1, 1});
+      scene.ends(1, ExitCause::exited(7));
+      scene.happens(WorkerOutput{1, store_opened, "", {}, ""});
+      ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+      EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.initialised, progressed || store_opened);
+    }
+  }
+}
+
 TEST(Supervisor, OnlyTheFirstFailureIsReportedTheOthersAreRecordedAsStoppedByMuster) {
   Scene scene;
   scene.runs();
