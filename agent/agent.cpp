@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -35,8 +36,10 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       timer_(io),
       descendants_(io.get_executor()),
       supervisor_(options.supervisor),
-      workers_(io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
-               descendants_, [this](Event event) { take(std::move(event)); }) {
+      workers_(
+          io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
+          descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
+          [this](Event event) { take(std::move(event)); }) {
   if (!is_ignored(SIGHUP)) stop_signals_.add(SIGHUP);
   if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring SIGPIPE", errno));
   descendants_.spare(guard.pid());
@@ -83,14 +86,15 @@ void Agent::judge_end(const Event& event) {
 
 void Agent::arm_timer() {
   const auto wake_at = supervisor_.wake_at();
-  if (!wake_at) {
-    timer_.cancel();
-    return;
-  }
-  if (timer_.expiry() == *wake_at) return;
+  if (wake_at == armed_for_) return;
+  armed_for_ = wake_at;
+  timer_.cancel();
+  if (!wake_at) return;
   timer_.expires_at(*wake_at);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) take(Tick{});
+    if (error) return;
+    armed_for_.reset();
+    take(Tick{});
   });
 }
 
@@ -119,12 +123,12 @@ void Agent::carry_out(const DescribeWorker& effect) {
 }
 
 void Agent::carry_out(const SweepGroup& effect) {
-  descendants_.sweep(effect.limit, [this](std::vector<std::string> survivors) {
-    take(GroupSwept{std::move(survivors)});
-  });
+  descendants_.sweep(effect.limit,
+                     [this](std::vector<std::string> survivors) { take(GroupSwept{std::move(survivors)}); });
 }
 
-void Agent::carry_out(const AskToSave&) {}
+// Only a worker that listens is asked, and no channel to workers exists that could make one listen.
+void Agent::carry_out(const AskToSave&) { assert(false); }
 
 void Agent::carry_out(const Say& effect) {
   if (say_) say_(effect.sentence);

@@ -1,5 +1,5 @@
-// This node's agent: joins the rendezvous, starts workers, watches them, ends them, and comes back with how it
-// all ended. The decisions are the supervisor's (agent/core/supervisor.hpp); here are the deeds.
+// This node's agent: joins the rendezvous, starts workers, watches them, ends them, and comes back with how
+// it all ended. The decisions are the supervisor's (agent/core/supervisor.hpp); here are the deeds.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,10 @@ struct AgentResult {
   std::vector<WorkerRecord> workers;  ///< of all rounds, in order of their start
 };
 
-/// One for each process: it takes SIGTERM, SIGINT, SIGQUIT and SIGHUP (unless that is ignored: nohup), ignores
-/// SIGPIPE, and becomes the parent of orphans. All from the constructor on, so that no signal is lost before
-/// start(). `io`, run by one thread, must not run any more when the agent is destroyed; link, stores and
-/// guard must outlive it.
+/// One for each process: it takes SIGTERM, SIGINT, SIGQUIT and SIGHUP (unless that is ignored: nohup),
+/// ignores SIGPIPE, and becomes the parent of orphans. All from the constructor on, so that no signal is lost
+/// before start(). `io`, run by one thread, must not run any more when the agent is destroyed; link, stores
+/// and guard must outlive it.
 class Agent {
  public:
   Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link& link, StoreHost& stores,
@@ -87,7 +88,7 @@ class Agent {
 
   std::deque<Event> events_;  ///< as many as one effect brings about: a few for each worker
   bool stepping_ = false;
-  int store_number_ = 0;
+  std::optional<Instant> armed_for_;
   std::vector<int> open_stores_;  ///< at most two
   std::function<void(AgentResult)> done_;
 };

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "agent/process/proc_files.hpp"
@@ -23,14 +24,19 @@ std::int64_t unix_time_ms() {
 }  // namespace
 
 Workers::Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
-                 Descendants& descendants, Emit emit)
+                 Descendants& descendants, StoreUsed store_used, Emit emit)
     : executor_(std::move(executor)),
       options_(std::move(options)),
       guard_(guard),
       descendants_(descendants),
+      store_used_(std::move(store_used)),
       emit_(std::move(emit)),
       no_input_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   if (!no_input_) throw ErrorException(errno_error("/dev/null", errno));
+  descendants_.on_child_changed([this] {
+    for (const Slot& slot : slots_)
+      if (slot.process) slot.process->child_changed();
+  });
 }
 
 // All forks first, the reading of output after them: what is registered with Asio is registered again in each
@@ -120,6 +126,7 @@ void Workers::watch(Slot& slot) {
 void Workers::ended(Slot& slot, ExitCause cause) {
   WorkerRecord& record = records_[slot.record];
   record.ended_unix_ms = unix_time_ms();
+  if (cause == ExitCause::signalled(SIGKILL) && !slot.killed_by_us) cause.evidence = oom_.since_last_time();
   record.end = cause;
   descendants_.worker_ended(record.pid, record.round, record.rank);
   guard_.group_is_gone(record.pid);
@@ -130,6 +137,7 @@ void Workers::ended(Slot& slot, ExitCause cause) {
 void Workers::output_taken(const Slot& slot) {
   WorkerOutput output;
   output.local_rank = slot.local_rank;
+  output.initialised = store_used_();
   if (!slot.folder.empty()) output.message = read_error_file(slot.folder / "error.json").value_or("");
   output.last_lines = slot.log->last_stderr_lines();
   output.log_path = slot.log->stderr_path();
@@ -148,7 +156,8 @@ void Workers::failed_to_start(const Slot& slot, const Error& error) {
 }
 
 Result<void> Workers::signal(const SignalWorker& wanted) {
-  const Slot& slot = slots_.at(static_cast<std::size_t>(wanted.local_rank));
+  Slot& slot = slots_.at(static_cast<std::size_t>(wanted.local_rank));
+  if (wanted.signal_number == SIGKILL) slot.killed_by_us = true;
   return wanted.target == SignalTarget::main_process ? slot.process->signal_main(wanted.signal_number)
                                                      : slot.process->signal_group(wanted.signal_number);
 }

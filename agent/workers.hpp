@@ -14,6 +14,7 @@
 #include "agent/process/descendants.hpp"
 #include "agent/process/guard.hpp"
 #include "agent/process/worker_process.hpp"
+#include "agent/report/oom_evidence.hpp"
 #include "agent/report/report.hpp"
 #include "base/unique_fd.hpp"
 
@@ -24,11 +25,11 @@ struct WorkersOptions {
   rendezvous::NodeId node;
   std::string role = "default";
   int local_workers = 1;
-  std::string executable;                 ///< a path; no search
-  std::vector<std::string> arguments;     ///< without argv[0]
-  std::vector<std::string> environment;   ///< "NAME=value", what each worker inherits
-  std::filesystem::path log_folder;       ///< of this job on this node; empty: no files
-  int usable_cpus = 1;                    ///< of this node, for OMP_NUM_THREADS
+  std::string executable;                                ///< a path; no search
+  std::vector<std::string> arguments;                    ///< without argv[0]
+  std::vector<std::string> environment;                  ///< "NAME=value", what each worker inherits
+  std::filesystem::path log_folder;                      ///< of this job on this node; empty: no files
+  int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
   Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
   /// Before each line on the console; nothing given: "[role + local rank]:", as torchrun.
   std::function<std::string(const rendezvous::Assignment&, int local_rank)> line_prefix;
@@ -39,9 +40,11 @@ struct WorkersOptions {
 class Workers {
  public:
   using Emit = std::function<void(Event)>;
+  /// Somebody has opened the worker store of the running round, as far as this node can tell.
+  using StoreUsed = std::function<bool()>;
 
   Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
-          Descendants& descendants, Emit emit);
+          Descendants& descendants, StoreUsed store_used, Emit emit);
 
   void start(const rendezvous::Assignment& assignment);
   /// A failed kill(2) comes back: there is nothing that the agent can do but say it.
@@ -59,6 +62,7 @@ class Workers {
     std::filesystem::path folder;
     std::unique_ptr<WorkerLog> log;
     std::unique_ptr<WorkerProcess> process;
+    bool killed_by_us = false;
   };
 
   Slot new_slot(int local_rank);
@@ -73,7 +77,9 @@ class Workers {
   WorkersOptions options_;
   Guard& guard_;
   Descendants& descendants_;
+  StoreUsed store_used_;
   Emit emit_;
+  OomEvidence oom_;
   UniqueFd no_input_;  ///< /dev/null
 
   rendezvous::Assignment assignment_;

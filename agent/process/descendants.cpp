@@ -59,6 +59,7 @@ void Descendants::wait_for_child() {
   child_signal_.async_wait([this](const boost::system::error_code& error, int) {
     if (error) return;
     wait_for_child();
+    if (tell_) tell_();
     if (swept_)
       continue_sweep();
     else

@@ -26,6 +26,9 @@ class Descendants {
   /// Not of the job: never killed, never reaped here (the guard, a daemon).
   void spare(pid_t pid) { spared_.insert(pid); }
 
+  /// `tell` is called on each SIGCHLD.
+  void on_child_changed(std::function<void()> tell) { tell_ = std::move(tell); }
+
   /// A worker's main process is killed and reaped by its owner alone.
   void worker_started(pid_t pid);
   /// It is reaped. What it left behind and still carries its RANK and MUSTER_ROUND is killed at once; what
@@ -53,6 +56,7 @@ class Descendants {
   std::set<pid_t> workers_;
   std::set<std::pair<std::string, std::string>> ended_;  ///< (round, rank), since the last sweep
   Swept swept_;
+  std::function<void()> tell_;
 };
 
 }  // namespace muster::agent

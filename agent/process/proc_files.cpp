@@ -39,6 +39,13 @@ std::optional<Stat> stat_of(pid_t pid) {
   return stat;
 }
 
+pid_t tracer_of(pid_t pid) {
+  std::ifstream file(folder_of(pid) + "status");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("TracerPid:", 0) == 0) return std::stoi(line.substr(10));
+  return 0;
+}
+
 // For kernels without the list of children: all processes, asked for their parent.
 std::vector<pid_t> children_by_search() {
   std::vector<pid_t> found;
@@ -102,6 +109,8 @@ std::string state_sentence(pid_t pid) {
       name + " (" + stat->command + ") is in state " + stat->state + " (" + meaning(stat->state) + ")";
   const std::string channel = read_all(folder_of(pid) + "wchan");
   if (!channel.empty() && channel != "0") text += ", waiting in " + channel;
+  if (const pid_t tracer = tracer_of(pid); tracer > 0)
+    text += ", held by its tracer, pid " + std::to_string(tracer);
   return text;
 }
 

@@ -39,25 +39,26 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::on_end(Ended ended) {
-  pidfd_.async_wait(asio::posix::descriptor_base::wait_read,
-                    [this, ended = std::move(ended)](const boost::system::error_code& error) {
-                      if (!error) ended(collect());
-                    });
+  ended_ = std::move(ended);
+  pidfd_.async_wait(asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
+    if (error) return;
+    end_seen_ = true;
+    collect();
+  });
 }
 
 // While the leader is not reaped its number is ours, so this reaches no stranger; ESRCH: nobody is left.
 void WorkerProcess::end_group() { static_cast<void>(::kill(-pid_, SIGKILL)); }
 
-ExitCause WorkerProcess::collect() {
+void WorkerProcess::collect() {
+  if (!running_ || !end_seen_) return;
   end_group();
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0) {
-    if (errno == EINTR) continue;
-    status = 0xff00;  // somebody else took it: not known to be a success
-    break;
-  }
+  const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
+  if (reaped == 0) return;
+  // If somebody else took it (ECHILD), it is not known to be a success.
   running_ = false;
-  return exit_cause_from_wait_status(status);
+  ended_(reaped == pid_ ? exit_cause_from_wait_status(status) : ExitCause::exited(255));
 }
 
 Result<void> WorkerProcess::signal_main(int signal_number) {

@@ -32,6 +32,10 @@ class WorkerProcess {
   /// cannot have been taken by somebody else.
   void on_end(Ended ended);
 
+  /// To be called on each SIGCHLD: an ended process that a debugger still holds cannot be waited for before
+  /// the debugger lets it go.
+  void child_changed() { collect(); }
+
   /// A process that has ended already is no error: its end is on its way as an event.
   Result<void> signal_main(int signal_number);
   Result<void> signal_group(int signal_number);
@@ -39,10 +43,12 @@ class WorkerProcess {
  private:
   WorkerProcess(boost::asio::any_io_executor executor, pid_t pid, int pidfd);
   void end_group();
-  ExitCause collect();
+  void collect();
 
   pid_t pid_;
-  bool running_ = true;
+  bool running_ = true;    ///< not reaped
+  bool end_seen_ = false;  ///< no thread of it runs any more
+  Ended ended_;
   boost::asio::posix::stream_descriptor pidfd_;
 };
 

@@ -1,5 +1,7 @@
 #include "agent/process/worker_process.hpp"
 
+#include <sys/ptrace.h>
+
 #include "tests/agent/process/processes.hpp"
 
 namespace muster::agent {
@@ -80,6 +82,33 @@ TEST_F(WorkerProcessTest, ASignalAfterTheEndIsNoError) {
   ASSERT_TRUE(run_until([&] { return !worker->running(); }));
   EXPECT_TRUE(worker->signal_main(SIGTERM));
   EXPECT_TRUE(worker->signal_group(SIGKILL));
+}
+
+TEST_F(WorkerProcessTest, AnEndedWorkerThatADebuggerHoldsDoesNotBlockTheAgent) {
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    const bool held = ::ptrace(PTRACE_SEIZE, pid_in("pid"), nullptr, nullptr) == 0;
+    std::ofstream(path(held ? "held" : "not-allowed")) << "";
+    for (;;) ::pause();
+  }
+  auto worker = std::move(
+      *WorkerProcess::adopt(io.get_executor(), start(request({"pid", path("pid"), "then", "wait"}))));
+  bool ended = false;
+  worker->on_end([&](ExitCause cause) { ended = cause == ExitCause::signalled(SIGKILL); });
+  ASSERT_TRUE(comes_true(
+      [&] { return std::filesystem::exists(path("held")) || std::filesystem::exists(path("not-allowed")); }));
+  const bool allowed = std::filesystem::exists(path("held"));
+  ASSERT_TRUE(worker->signal_main(SIGKILL));
+  if (allowed) {
+    EXPECT_FALSE(run_until([&] { return ended; }, 100ms));
+  }
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  if (!allowed) GTEST_SKIP() << "tracing is not allowed here";
+  ASSERT_TRUE(comes_true([&] {
+    worker->child_changed();
+    return ended;
+  }));
 }
 
 TEST_F(WorkerProcessTest, DestroyingItKillsTheGroup) {
