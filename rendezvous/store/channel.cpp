@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace muster::rendezvous {
 namespace {
 
@@ -9,12 +11,14 @@ using Clock = std::chrono::steady_clock;
 
 /// For the answer to CANCEL_WAIT, beyond the caller's own timeout.
 constexpr std::chrono::seconds cancel_timeout{10};
+/// To connect again, however short the timeout of the call that needs it.
+constexpr std::chrono::milliseconds reconnect_timeout_min{5000};
 
 }  // namespace
 
 StoreChannel::StoreChannel(Endpoint server, StoreClientOptions options)
     : server_(std::move(server)), options_(options) {
-  ensure_connected(StoreDeadline::in(options_.connect_timeout));
+  connect(StoreDeadline::in(options_.connect_timeout));
 }
 
 StoreDialect StoreChannel::spoken() const {
@@ -32,7 +36,10 @@ bool StoreChannel::has_ping() {
 }
 
 void StoreChannel::ensure_connected(const StoreDeadline& deadline) {
-  if (socket_) return;
+  if (!socket_) connect(StoreDeadline::in(std::max(deadline.span, reconnect_timeout_min)));
+}
+
+void StoreChannel::connect(const StoreDeadline& deadline) {
   auto greeted = greet_store(server_, options_.dialect, greeting_, deadline);
   socket_ = std::move(greeted.socket);
   greeting_ = greeted.greeting;

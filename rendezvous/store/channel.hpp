@@ -33,6 +33,7 @@ class StoreChannel {
   const StoreClientOptions& options() const { return options_; }
 
  private:
+  void connect(const StoreDeadline& deadline);
   void ensure_connected(const StoreDeadline& deadline);
   void send(const StoreRequest& request, const StoreDeadline& deadline);
   bool receive(const StoreRequest& request, std::chrono::steady_clock::time_point deadline);
