@@ -96,13 +96,18 @@ int visible_gpus(const UsableResources& resources) {
   return resources.gpu_devices == 0 ? 0 : count;
 }
 
+bool quota_is_tighter(const UsableResources& resources) {
+  return resources.quota_cpus && *resources.quota_cpus < resources.affinity_cpus;
+}
+
 WorkerCount by_cpus(const UsableResources& resources) {
-  const int allowed = std::max(1, resources.affinity_cpus);
-  if (resources.quota_cpus && *resources.quota_cpus < allowed)
-    return {std::max(1, static_cast<int>(std::floor(*resources.quota_cpus))),
-            fmt::format("the cgroup quota of {:.3g} CPUs, of {} in the affinity mask", *resources.quota_cpus,
-                        allowed)};
-  return {allowed, fmt::format("{} CPUs in the affinity mask, no tighter cgroup quota", allowed)};
+  const int allowed = resources.affinity_cpus;
+  const std::string derivation =
+      quota_is_tighter(resources) ? fmt::format("the cgroup quota of {:.3g} CPUs, of {} in the affinity mask",
+                                                *resources.quota_cpus, allowed)
+                                  : fmt::format("{} CPU{} in the affinity mask, no tighter cgroup quota",
+                                                allowed, allowed == 1 ? "" : "s");
+  return {usable_cpus(resources), derivation};
 }
 
 }  // namespace
@@ -111,6 +116,12 @@ UsableResources usable_resources(const Environment& environment, const std::file
                                  const std::filesystem::path& proc, const std::filesystem::path& dev) {
   return {cpus_of_affinity_mask(), tightest_quota(cgroup_root, proc), count_gpu_devices(dev),
           environment("CUDA_VISIBLE_DEVICES")};
+}
+
+int usable_cpus(const UsableResources& resources) {
+  const int by_quota = quota_is_tighter(resources) ? static_cast<int>(std::floor(*resources.quota_cpus))
+                                                   : resources.affinity_cpus;
+  return std::max(1, by_quota);
 }
 
 Result<WorkerCount> count_workers(const WorkerCountWish& wish, const UsableResources& resources) {

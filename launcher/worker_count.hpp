@@ -29,6 +29,9 @@ UsableResources usable_resources(const Environment& environment,
                                  const std::filesystem::path& proc = "/proc",
                                  const std::filesystem::path& dev = "/dev");
 
+/// Pure. By affinity mask and quota, at least 1.
+int usable_cpus(const UsableResources& resources);
+
 /// Pure. auto: one for each usable GPU, else as cpu. cpu: the CPUs of the affinity mask or of the cgroup's
 /// quota, whichever is less, at least 1.
 Result<WorkerCount> count_workers(const WorkerCountWish& wish, const UsableResources& resources);
