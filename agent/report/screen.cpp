@@ -163,7 +163,7 @@ std::string render_report(const JobReport& report) {
     case OutcomeKind::stopped:
     case OutcomeKind::preempted:
       return fmt::format("muster: job {} {}: {}{}{}\n", report.run_id,
-                         outcome.kind == OutcomeKind::stopped ? "stopped" : "preempted", outcome.reason,
+                         outcome.kind == OutcomeKind::stopped ? "ended" : "preempted", outcome.reason,
                          logs_hint(report), status_hint(report));
     case OutcomeKind::rendezvous_failed:
       return fmt::format("muster: job {} FAILED, rendezvous: {}{}\n", report.run_id, outcome.reason,

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/memory_cgroup.hpp"
 #include "tests/system/muster_job.hpp"
 
 namespace muster::test {
@@ -45,6 +46,18 @@ TEST(Report, I5_AFaultBeforeAbortIsShown) {
   EXPECT_EQ(ended.code, 134);
   EXPECT_THAT(last_lines(ended.err, 30), HasSubstr("fault:X 0"));
   EXPECT_THAT(last_lines(ended.err, 30), HasSubstr("SIGABRT"));
+}
+
+TEST(Report, I1_AnOutOfMemoryKillIsCalledThat) {
+  const MemoryCgroup cgroup(200);
+  if (!cgroup.made()) GTEST_SKIP() << "no memory cgroup can be made here";
+  const Job job;
+  const auto command = muster_command("--nproc-per-node=2", "if-rank 1 then eat 400 then end then wait");
+  const auto ended = run(cgroup.inside(command), job.options());
+  EXPECT_EQ(ended.code, 137);
+  EXPECT_THAT(ended.err, HasSubstr("most likely out of memory"));
+  EXPECT_THAT(ended.err, HasSubstr("its cgroup counted 1 OOM kill"));
+  EXPECT_THAT(ended.err, HasSubstr("of 200 MiB)"));
 }
 
 TEST(Report, I1_AKillThatMusterDidNotSendIsSaidSo) {
