@@ -31,12 +31,18 @@ Workers::Workers(boost::asio::any_io_executor executor, WorkersOptions options, 
       descendants_(descendants),
       store_used_(std::move(store_used)),
       emit_(std::move(emit)),
+      terminal_(STDIN_FILENO),
       no_input_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   if (!no_input_) throw ErrorException(errno_error("/dev/null", errno));
-  descendants_.on_child_changed([this] {
-    for (const Slot& slot : slots_)
-      if (slot.process) slot.process->child_changed();
-  });
+  descendants_.on_child_changed([this] { child_changed(); });
+}
+
+void Workers::child_changed() {
+  for (const Slot& slot : slots_) {
+    if (!slot.process || !slot.process->running()) continue;
+    if (options_.local_workers == 1) terminal_.child_changed(slot.process->pid());
+    slot.process->child_changed();
+  }
 }
 
 // All forks first, the reading of output after them: what is registered with Asio is registered again in each
@@ -126,6 +132,8 @@ void Workers::watch(Slot& slot) {
 void Workers::ended(Slot& slot, ExitCause cause) {
   WorkerRecord& record = records_[slot.record];
   record.ended_unix_ms = unix_time_ms();
+  if (terminal_.lent() && cause == ExitCause::signalled(SIGINT)) emit_(StopSignal{SIGINT});
+  terminal_.take_back();
   if (cause == ExitCause::signalled(SIGKILL) && !slot.killed_by_us) cause.evidence = oom_.since_last_time();
   record.end = cause;
   descendants_.worker_ended(record.pid, record.round, record.rank);

@@ -13,6 +13,7 @@
 #include "agent/logs/worker_log.hpp"
 #include "agent/process/descendants.hpp"
 #include "agent/process/guard.hpp"
+#include "agent/process/terminal_loan.hpp"
 #include "agent/process/worker_process.hpp"
 #include "agent/report/oom_evidence.hpp"
 #include "agent/report/report.hpp"
@@ -36,7 +37,7 @@ struct WorkersOptions {
 };
 
 /// Used from one thread, the executor's, which must not run any more when this is destroyed. Emits
-/// WorkerStarted, WorkerEnded, WorkerOutput.
+/// WorkerStarted, WorkerEnded, WorkerOutput; and StopSignal for a Ctrl-C that only the worker could hear.
 class Workers {
  public:
   using Emit = std::function<void(Event)>;
@@ -67,6 +68,7 @@ class Workers {
 
   Slot new_slot(int local_rank);
   Result<void> start_one(Slot& slot);
+  void child_changed();
   void watch(Slot& slot);
   void ended(Slot& slot, ExitCause cause);
   void output_taken(const Slot& slot);
@@ -80,7 +82,8 @@ class Workers {
   StoreUsed store_used_;
   Emit emit_;
   OomEvidence oom_;
-  UniqueFd no_input_;  ///< /dev/null
+  TerminalLoan terminal_;  ///< a single worker may have it
+  UniqueFd no_input_;      ///< /dev/null
 
   rendezvous::Assignment assignment_;
   std::vector<Slot> slots_;

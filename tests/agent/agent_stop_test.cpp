@@ -122,6 +122,7 @@ TEST_F(AgentStopTest, G4_AWorkerThatCannotBeReapedIsNamedInBoundedTimeAndTheExit
   const std::string pid = std::to_string(result.workers.at(1).pid);
   EXPECT_THAT(said, HasSubstr("rank 1 (local 1, pid " + pid + ") outlived SIGKILL: pid " + pid));
   EXPECT_THAT(said, HasSubstr("held by its tracer, pid " + std::to_string(tracer)));
+  ::waitpid(result.workers.at(1).pid, nullptr, 0);  // released with the tracer's end
 }
 
 TEST_F(AgentStopTest, G1_NothingOutlivesAnAgentThatIsKilledAtAnyMoment) {
