@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string_view>
 
 #include "agent/report/oom_evidence.hpp"
@@ -84,6 +85,10 @@ Advice by_signal(const WorkerFailure& failure) {
 }
 
 Advice by_start_failure(const WorkerFailure& failure) {
+  if (failure.cause.value == EMFILE || failure.cause.value == ENFILE)
+    return {"", "raise the limit of open files",
+            "each worker takes 7 of the launcher's descriptors: raise `ulimit -n` before the launch, or "
+            "start fewer workers"};
   if (failure.cause.value == EAGAIN || failure.cause.value == ENOMEM)
     return {"", "free processes or memory",
             "the machine or its limits allow no further process: see `ulimit -u` and the cgroup's pids.max"};

@@ -39,6 +39,10 @@ std::string when(std::int64_t unix_ms) {
   return clock_text(std::chrono::system_clock::time_point(std::chrono::milliseconds(unix_ms)));
 }
 
+std::string lived(const WorkerFailure& failure) {
+  return failure.lived_ms < 1 ? "under 1 ms" : human(std::chrono::milliseconds(failure.lived_ms));
+}
+
 std::string last_lines_text(const WorkerFailure& failure) {
   std::string text;
   if (failure.last_lines.empty())
@@ -82,7 +86,9 @@ std::string consequences(const JobReport& report, const WorkerFailure& first) {
     }
     const auto after =
         std::chrono::milliseconds(std::max<std::int64_t>(0, group.last_ended_ms - first.unix_time_ms));
-    const std::string time = group.last_ended_ms == 0 ? "" : " within " + human(after);
+    const std::string time = group.last_ended_ms == 0 ? ""
+                             : after.count() == 0     ? " at once"
+                                                      : " within " + human(after);
     text += field(lines == 1 ? "consequences" : "", clipped(ranks_text(group.ranks) + " " + how + time));
   }
   return text;
@@ -110,8 +116,7 @@ std::string failure_screen(const JobReport& report, const WorkerFailure& first) 
       "first failure",
       fmt::format("rank {} (local {}) on {}{}, pid {}, round {}, {}, after {}", first.rank, first.local_rank,
                   first.node, first.host.empty() || first.host == first.node ? "" : " (" + first.host + ")",
-                  first.pid, first.round, when(first.unix_time_ms),
-                  human(std::chrono::milliseconds(first.lived_ms))));
+                  first.pid, first.round, when(first.unix_time_ms), lived(first)));
   const std::string how = first.cause.sentence();
   text += field("how it ended", how.starts_with("was ") ? how.substr(4) : how);
   if (!first.message.empty()) text += field("its error file", clipped(first.message));
@@ -158,7 +163,7 @@ std::string render_report(const JobReport& report) {
     case OutcomeKind::stopped:
     case OutcomeKind::preempted:
       return fmt::format("muster: job {} {}: {}{}{}\n", report.run_id,
-                         outcome.kind == OutcomeKind::stopped ? "stopped" : "preempted", outcome.reason,
+                         outcome.kind == OutcomeKind::stopped ? "ended" : "preempted", outcome.reason,
                          logs_hint(report), status_hint(report));
     case OutcomeKind::rendezvous_failed:
       return fmt::format("muster: job {} FAILED, rendezvous: {}{}\n", report.run_id, outcome.reason,

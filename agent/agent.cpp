@@ -1,0 +1,155 @@
+#include "agent/agent.hpp"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cassert>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+bool is_ignored(int signal_number) {
+  struct sigaction now {};
+  return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+WorkersOptions with_offer(WorkersOptions options, const rendezvous::NodeOffer& offer) {
+  options.node = offer.node;
+  options.role = offer.role;
+  options.local_workers = offer.local_workers;
+  return options;
+}
+
+}  // namespace
+
+Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link& link, StoreHost& stores,
+             Guard& guard)
+    : io_(io),
+      say_(std::move(options.say)),
+      link_(link),
+      stores_(stores),
+      guard_(guard),
+      stop_signals_(io, SIGTERM, SIGINT, SIGQUIT),
+      timer_(io),
+      descendants_(io.get_executor()),
+      supervisor_(options.supervisor),
+      workers_(
+          io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
+          descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
+          [this](Event event) { take(std::move(event)); }) {
+  if (!is_ignored(SIGHUP)) stop_signals_.add(SIGHUP);
+  if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring SIGPIPE", errno));
+  descendants_.spare(guard.pid());
+  wait_for_signal();
+}
+
+Agent::~Agent() = default;
+
+void Agent::start(std::function<void(AgentResult)> done) {
+  done_ = std::move(done);
+  link_.on_message([this](const rendezvous::DaemonMessage& message) { take(FromDaemon{message}); });
+  link_.start();
+  take(Begin{});
+}
+
+void Agent::wait_for_signal() {
+  stop_signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
+    if (error) return;
+    wait_for_signal();
+    take(StopSignal{signal_number});
+  });
+}
+
+// Effects may bring about events at once; those wait until the effects before them are carried out.
+void Agent::take(Event event) {
+  events_.push_back(std::move(event));
+  if (stepping_) return;
+  stepping_ = true;
+  while (!events_.empty()) {
+    const Event next = std::move(events_.front());
+    events_.pop_front();
+    const std::vector<Effect> effects = supervisor_.step(next, std::chrono::steady_clock::now());
+    judge_end(next);
+    for (const Effect& effect : effects) std::visit([this](const auto& known) { carry_out(known); }, effect);
+  }
+  stepping_ = false;
+  arm_timer();
+}
+
+void Agent::judge_end(const Event& event) {
+  if (const auto* ended = std::get_if<WorkerEnded>(&event); ended && !supervisor_.finished())
+    workers_.judge(ended->local_rank, supervisor_.group().at(ended->local_rank).cause);
+}
+
+void Agent::arm_timer() {
+  const auto wake_at = supervisor_.wake_at();
+  if (wake_at == armed_for_) return;
+  armed_for_ = wake_at;
+  timer_.cancel();
+  if (!wake_at) return;
+  timer_.expires_at(*wake_at);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    armed_for_.reset();
+    take(Tick{});
+  });
+}
+
+void Agent::carry_out(const SendToDaemon& effect) { link_.send(effect.message); }
+
+void Agent::carry_out(const StartWorkers& effect) { workers_.start(effect.assignment); }
+
+void Agent::carry_out(const SignalWorker& effect) {
+  if (const auto sent = workers_.signal(effect); !sent) carry_out(Say{sent.error().sentence()});
+}
+
+void Agent::carry_out(const OpenStore& effect) {
+  const auto port = stores_.open(effect.number);
+  if (!port) return take(StoreFailed{port.error().sentence()});
+  open_stores_.push_back(effect.number);
+  take(StoreOpened{*port});
+}
+
+void Agent::carry_out(const CloseStore& effect) {
+  stores_.close(effect.number);
+  std::erase(open_stores_, effect.number);
+}
+
+void Agent::carry_out(const DescribeWorker& effect) {
+  take(WorkerState{effect.local_rank, workers_.state_of(effect.local_rank)});
+}
+
+void Agent::carry_out(const SweepGroup& effect) {
+  descendants_.sweep(effect.limit,
+                     [this](std::vector<std::string> survivors) { take(GroupSwept{std::move(survivors)}); });
+}
+
+// Only a worker that listens is asked, and no channel to workers exists that could make one listen.
+void Agent::carry_out(const AskToSave&) { assert(false); }
+
+void Agent::carry_out(const Say& effect) {
+  if (say_) say_(effect.sentence);
+}
+
+void Agent::carry_out(const Finish& effect) {
+  AgentResult result;
+  result.outcome = effect.outcome;
+  result.stop_signal = effect.stop_signal;
+  result.exit_code =
+      effect.left_survivors ? kUncleanExitCode : exit_code_of(effect.outcome, effect.stop_signal);
+  result.workers = workers_.records();
+  for (const int number : std::exchange(open_stores_, {})) stores_.close(number);
+  link_.close();
+  descendants_.stop();
+  timer_.cancel();
+  stop_signals_.cancel();
+  if (!effect.left_survivors) guard_.all_is_over();
+  boost::asio::post(io_, [done = std::move(done_), result = std::move(result)]() mutable {
+    if (done) done(std::move(result));
+  });
+}
+
+}  // namespace muster::agent

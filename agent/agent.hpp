@@ -1,0 +1,96 @@
+// This node's agent: joins the rendezvous, starts workers, watches them, ends them, and comes back with how
+// it all ended. The decisions are the supervisor's (agent/core/supervisor.hpp); here are the deeds.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/supervisor.hpp"
+#include "agent/process/descendants.hpp"
+#include "agent/process/guard.hpp"
+#include "agent/report/report.hpp"
+#include "agent/store_host.hpp"
+#include "agent/workers.hpp"
+#include "rendezvous/client/link.hpp"
+
+namespace muster::agent {
+
+struct AgentOptions {
+  SupervisorOptions supervisor;  ///< the node's offer and the graces
+  WorkersOptions workers;        ///< node, role and local_workers are taken from the offer
+  std::function<void(const std::string&)> say = {};  ///< a line for the user, without prefix and newline
+};
+
+/// Something of the job outlived SIGKILL and is still on this node; the report names it.
+inline constexpr int kUncleanExitCode = 71;  // EX_OSERR
+
+struct AgentResult {
+  rendezvous::Outcome outcome;
+  int stop_signal = 0;  ///< the signal from outside that ended it, or 0
+  int exit_code = 0;
+  std::vector<WorkerRecord> workers;  ///< of all rounds, in order of their start
+};
+
+/// One for each process: it takes SIGTERM, SIGINT, SIGQUIT and SIGHUP (unless that is ignored: nohup),
+/// ignores SIGPIPE, and becomes the parent of orphans. All from the constructor on, so that no signal is lost
+/// before start(). `io`, run by one thread, must not run any more when the agent is destroyed; link, stores
+/// and guard must outlive it.
+class Agent {
+ public:
+  Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link& link, StoreHost& stores,
+        Guard& guard);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  /// `done` comes once, from `io`. Nothing of the job is alive by then, unless the exit code is
+  /// kUncleanExitCode.
+  void start(std::function<void(AgentResult)> done);
+
+  /// For status pages: what it waits for.
+  std::string reason() const { return supervisor_.reason(); }
+  /// A process of ours that is no part of the job (a rendezvous daemon): it is left alone.
+  void spare(pid_t pid) { descendants_.spare(pid); }
+
+ private:
+  void take(Event event);
+  void judge_end(const Event& event);
+  void arm_timer();
+  void wait_for_signal();
+
+  void carry_out(const SendToDaemon& effect);
+  void carry_out(const StartWorkers& effect);
+  void carry_out(const SignalWorker& effect);
+  void carry_out(const OpenStore& effect);
+  void carry_out(const CloseStore& effect);
+  void carry_out(const DescribeWorker& effect);
+  void carry_out(const SweepGroup& effect);
+  void carry_out(const AskToSave& effect);
+  void carry_out(const Say& effect);
+  void carry_out(const Finish& effect);
+
+  boost::asio::io_context& io_;
+  std::function<void(const std::string&)> say_;
+  rendezvous::Link& link_;
+  StoreHost& stores_;
+  Guard& guard_;
+  boost::asio::signal_set stop_signals_;
+  boost::asio::steady_timer timer_;
+  Descendants descendants_;
+  Supervisor supervisor_;
+  Workers workers_;
+
+  std::deque<Event> events_;  ///< as many as one effect brings about: a few for each worker
+  bool stepping_ = false;
+  std::optional<Instant> armed_for_;
+  std::vector<int> open_stores_;  ///< at most two
+  std::function<void(AgentResult)> done_;
+};
+
+}  // namespace muster::agent

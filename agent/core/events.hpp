@@ -1,0 +1,151 @@
+// What the supervisor hears (events) and what it wants done (effects), as plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/exit_cause.hpp"
+#include "base/time.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace muster::agent {
+
+// ---- events --------------------------------------------------------------------------------------------
+
+/// The agent begins: comes once, first.
+struct Begin {};
+
+/// Answers to OpenStore.
+struct StoreOpened {
+  std::uint16_t port = 0;
+};
+struct StoreFailed {
+  std::string why;
+};
+
+struct FromDaemon {
+  rendezvous::DaemonMessage message;
+};
+
+/// Answers to StartWorkers, one for each worker in order of local rank. After a failed start (WorkerEnded
+/// with ExitCause::start_failed) the remaining ones are not tried.
+struct WorkerStarted {
+  int local_rank = 0;
+  int pid = 0;
+};
+
+/// The main process ended; its process group has been killed by now.
+struct WorkerEnded {
+  int local_rank = 0;
+  ExitCause cause;
+  std::int64_t unix_time_ms = 0;
+};
+
+/// Follows each WorkerEnded in bounded time: all that the worker wrote has been taken.
+struct WorkerOutput {
+  int local_rank = 0;
+  bool initialised = false;  ///< it may have joined its group: somebody had opened the round's store
+  std::string message;       ///< of its error file; may be empty
+  std::vector<std::string> last_lines;
+  std::string log_path;
+};
+
+/// Answer to DescribeWorker.
+struct WorkerState {
+  int local_rank = 0;
+  std::string text;  ///< "pid 4711 is in state D (uninterruptible sleep), waiting in nfs_wait"
+};
+
+/// Answer to SweepGroup. `survivors`: one sentence for each process that could not be killed.
+struct GroupSwept {
+  std::vector<std::string> survivors;
+};
+
+/// Somebody sent this signal to the agent.
+struct StopSignal {
+  int signal_number = 0;
+};
+
+/// From a worker that speaks with its agent: it can be asked to save; it has; it goes on.
+struct WorkerListens {
+  int local_rank = 0;
+};
+struct WorkerSafe {
+  int local_rank = 0;
+  std::int64_t step = -1;
+};
+struct WorkerProgress {
+  int local_rank = 0;
+  std::int64_t step = -1;
+};
+
+/// Time passed: wake_at() is here.
+struct Tick {};
+
+using Event =
+    std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded, WorkerOutput,
+                 WorkerState, GroupSwept, StopSignal, WorkerListens, WorkerSafe, WorkerProgress, Tick>;
+
+// ---- effects -------------------------------------------------------------------------------------------
+
+struct SendToDaemon {
+  rendezvous::AgentMessage message;
+};
+
+struct StartWorkers {
+  rendezvous::Assignment assignment;
+};
+
+/// The first signal goes to the worker's main process alone, so that its helpers (data loaders) live as long
+/// as it needs them for saving.
+enum class SignalTarget { main_process, whole_group };
+
+struct SignalWorker {
+  int local_rank = 0;
+  int signal_number = 0;
+  SignalTarget target = SignalTarget::main_process;
+};
+
+/// A fresh, empty worker store; the shell answers StoreOpened or StoreFailed. `number` counts up from 1.
+struct OpenStore {
+  int number = 0;
+};
+struct CloseStore {
+  int number = 0;
+};
+
+/// SIGKILL did not end this worker in time: what does the kernel say about it?
+struct DescribeWorker {
+  int local_rank = 0;
+};
+
+/// All main processes ended: end what they left behind, within `limit`.
+struct SweepGroup {
+  Duration limit{};
+};
+
+/// To a worker that listens: save, then say so.
+struct AskToSave {
+  int local_rank = 0;
+  Duration grace{};
+};
+
+/// A line for the user.
+struct Say {
+  std::string sentence;
+};
+
+/// The last effect.
+struct Finish {
+  rendezvous::Outcome outcome;
+  int stop_signal = 0;  ///< the signal from outside that ended it here, or 0
+  bool left_survivors = false;
+};
+
+using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, OpenStore, CloseStore, DescribeWorker,
+                            SweepGroup, AskToSave, Say, Finish>;
+
+}  // namespace muster::agent

@@ -1,0 +1,39 @@
+// The steps by which running workers are ended: a signal, a grace, SIGKILL, a bounded wait, a name for what
+// is still there.
+#pragma once
+
+#include <optional>
+
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+class StopLadder {
+ public:
+  enum class Step { none, kill, give_up };
+
+  explicit StopLadder(Duration after_kill_limit) : after_kill_limit_(after_kill_limit) {}
+
+  /// Begins, or brings the kill nearer when it has begun already; never moves it away.
+  void begin(Duration grace, Instant now);
+  void reset();
+
+  bool begun() const { return state_ != State::idle; }
+  bool killed() const { return state_ >= State::killed; }
+  bool gave_up() const { return state_ == State::gave_up; }
+  Duration grace() const { return grace_; }
+
+  /// The step that is due at `now`; each is given once.
+  Step tick(Instant now);
+  std::optional<Instant> wake_at() const;
+
+ private:
+  enum class State { idle, asked, killed, gave_up };
+
+  Duration after_kill_limit_;
+  State state_ = State::idle;
+  Duration grace_{};
+  Instant deadline_{};
+};
+
+}  // namespace muster::agent

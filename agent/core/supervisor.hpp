@@ -1,0 +1,127 @@
+// What this node's agent does with its workers, as a pure state machine: events in, effects out. It owns no
+// process, socket, timer or clock; the shell (agent/agent.hpp) turns effects into deeds and deeds into
+// events.
+//
+// One worker group lives at a time. Its life, with what ends each stage:
+//
+//   joining   a fresh store is open and Join is sent; an Assignment comes
+//   running   all of its workers were started; one fails, all succeed, or a stop is asked for
+//   stopping  each running worker was signalled once; StopLadder bounds this
+//   sweeping  no main process is left; the shell ends what they left behind
+//   over      nothing of the group is alive; what comes next depends on why it ended:
+//             signal from outside -> Finish; JobEnded -> Finish; StopWorkers -> WorkersStopped, joining;
+//             all exited with 0 -> WorkersSucceeded, and wait; a failure was reported -> wait
+//
+// Whatever was asked for first, later and stronger wishes only shorten what runs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/events.hpp"
+#include "agent/core/stop_ladder.hpp"
+#include "agent/core/worker_group.hpp"
+
+namespace muster::agent {
+
+/// Grace: from the first signal to SIGKILL.
+struct Graces {
+  Duration stop = std::chrono::seconds(30);     ///< the job ends
+  Duration restart = std::chrono::seconds(30);  ///< a worker failed, here or elsewhere
+  Duration rescale = std::chrono::seconds(30);  ///< the set of nodes changes
+  Duration hurried = std::chrono::seconds(3);   ///< after a second signal from outside; a third kills at once
+};
+
+struct SupervisorOptions {
+  rendezvous::NodeOffer offer;  ///< store_port is filled in for each round
+  Graces graces;
+  Duration after_kill_limit = std::chrono::seconds(5);
+  Duration sweep_limit = std::chrono::seconds(5);
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(SupervisorOptions options);
+
+  /// What has to be done now, in this order. After Finish every event is ignored.
+  std::vector<Effect> step(const Event& event, Instant now);
+
+  /// When to send a Tick at the latest; nothing: no need.
+  std::optional<Instant> wake_at() const { return finished_ ? std::nullopt : ladder_.wake_at(); }
+
+  /// What it waits for, as a sentence.
+  std::string reason() const;
+
+  const WorkerGroup& group() const { return group_; }
+  bool finished() const { return finished_; }
+
+ private:
+  enum class Sweep { not_yet, asked, done };
+
+  void on(const Begin& event, Instant now);
+  void on(const StoreOpened& event, Instant now);
+  void on(const StoreFailed& event, Instant now);
+  void on(const FromDaemon& event, Instant now);
+  void on(const WorkerStarted& event, Instant now);
+  void on(const WorkerEnded& event, Instant now);
+  void on(const WorkerOutput& event, Instant now);
+  void on(const WorkerState& event, Instant now);
+  void on(const GroupSwept& event, Instant now);
+  void on(const StopSignal& event, Instant now);
+  void on(const WorkerListens& event, Instant now);
+  void on(const WorkerSafe& event, Instant now);
+  void on(const WorkerProgress& event, Instant now);
+  void on(const Tick& event, Instant now);
+
+  void hear(const rendezvous::Waiting& message, Instant now);
+  void hear(const rendezvous::Assignment& message, Instant now);
+  void hear(const rendezvous::Drain& message, Instant now);
+  void hear(const rendezvous::StopWorkers& message, Instant now);
+  void hear(const rendezvous::JobEnded& message, Instant now);
+  void hear(const rendezvous::Refused& message, Instant now);
+
+  void open_store();
+  void stop_workers(int signal_number, Duration grace, Instant now);
+  void signal_running(int signal_number, SignalTarget target);
+  void climb_ladder(Instant now);
+  void answer_drain_if_all_safe();
+  void report_failure(const WorkerOutput& output);
+  void settle();
+  void decide_after_group();
+  void rejoin();
+  void finish(rendezvous::Outcome outcome, int stop_signal);
+
+  bool in_round() const { return assignment_.has_value(); }
+  bool round_is(int round) const { return in_round() && assignment_->round == round; }
+  int rank_of(int local_rank) const { return assignment_->first_rank + local_rank; }
+  std::string name_of(int local_rank) const;
+  std::string round_sentence() const;
+  void say(std::string sentence) { effects_.push_back(Say{std::move(sentence)}); }
+  void send(rendezvous::AgentMessage message) { effects_.push_back(SendToDaemon{std::move(message)}); }
+
+  SupervisorOptions options_;
+  std::vector<Effect> effects_;  ///< of the step that is running
+
+  int store_number_ = 0;        ///< of the newest store
+  int round_store_number_ = 0;  ///< of the round that runs; 0: not served here
+  std::string waiting_reason_ = "nothing was heard from the rendezvous yet";
+
+  std::optional<rendezvous::Assignment> assignment_;  ///< while there is a group
+  int last_round_ = 0;
+  WorkerGroup group_;
+  StopLadder ladder_;
+  Sweep sweep_ = Sweep::not_yet;
+  bool draining_ = false;
+  bool drain_answered_ = false;
+  bool told_success_ = false;
+  bool stop_asked_ = false;  ///< by StopWorkers
+
+  std::optional<rendezvous::Outcome> outcome_;  ///< by JobEnded, or why we give up
+  int stop_signal_ = 0;
+  int stop_signals_seen_ = 0;
+  std::vector<std::string> survivors_;
+  bool finished_ = false;
+};
+
+}  // namespace muster::agent

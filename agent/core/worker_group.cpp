@@ -1,0 +1,59 @@
+#include "agent/core/worker_group.hpp"
+
+#include <algorithm>
+
+namespace muster::agent {
+
+void WorkerGroup::started(int local_rank, int pid, Instant now) {
+  GroupMember& member = at(local_rank);
+  member.state = GroupMember::State::running;
+  member.pid = pid;
+  member.started_at = now;
+}
+
+void WorkerGroup::ended(int local_rank, ExitCause cause, std::int64_t unix_time_ms, Instant now) {
+  GroupMember& member = at(local_rank);
+  if (member.state == GroupMember::State::ended) return;
+  if (member.state == GroupMember::State::running) member.lived = now - member.started_at;
+  member.state = GroupMember::State::ended;
+  member.ended_unix_ms = unix_time_ms;
+  cause.stopped_by_muster = member.asked_to_stop;
+  if (cause.kind == ExitCause::Kind::start_failed) start_failed_ = true;
+  if (!cause.success() && !cause.stopped_by_muster && !first_failure_) first_failure_ = local_rank;
+  member.cause = std::move(cause);
+}
+
+std::vector<int> WorkerGroup::running() const {
+  std::vector<int> found;
+  for (int local_rank = 0; local_rank < size(); ++local_rank) {
+    const GroupMember& member = at(local_rank);
+    if (member.state == GroupMember::State::running && !member.abandoned) found.push_back(local_rank);
+  }
+  return found;
+}
+
+bool WorkerGroup::over() const {
+  return std::all_of(members_.begin(), members_.end(), [this](const GroupMember& member) {
+    if (member.state == GroupMember::State::not_started) return start_failed_;
+    return member.abandoned || (member.state == GroupMember::State::ended && member.output_taken);
+  });
+}
+
+bool WorkerGroup::all_succeeded() const {
+  return std::all_of(members_.begin(), members_.end(), [](const GroupMember& member) {
+    return member.state == GroupMember::State::ended && member.cause.success() && !member.asked_to_stop;
+  });
+}
+
+bool WorkerGroup::any_saved() const {
+  return std::any_of(members_.begin(), members_.end(), [](const GroupMember& member) { return member.safe; });
+}
+
+std::vector<std::int64_t> WorkerGroup::steps() const {
+  std::vector<std::int64_t> found;
+  for (const GroupMember& member : members_)
+    if (member.step >= 0) found.push_back(member.step);
+  return found;
+}
+
+}  // namespace muster::agent

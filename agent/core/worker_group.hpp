@@ -1,0 +1,61 @@
+// This node's workers of one round: who runs, who ended how, who failed first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/exit_cause.hpp"
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+struct GroupMember {
+  enum class State { not_started, running, ended };
+
+  State state = State::not_started;
+  int pid = 0;
+  Instant started_at{};
+  Duration lived{};
+  std::int64_t ended_unix_ms = 0;
+  ExitCause cause;  ///< once it ended
+  bool asked_to_stop = false;
+  bool output_taken = false;  ///< or there will be none
+  bool abandoned = false;     ///< survived SIGKILL; waited for no longer
+  bool listens = false;       ///< can be asked to save
+  bool safe = false;          ///< has saved since it was asked
+  std::int64_t step = -1;     ///< the last it told
+};
+
+class WorkerGroup {
+ public:
+  WorkerGroup() = default;
+  explicit WorkerGroup(int size) : members_(static_cast<std::size_t>(size)) {}
+
+  int size() const { return static_cast<int>(members_.size()); }
+  const std::vector<GroupMember>& members() const { return members_; }
+  GroupMember& at(int local_rank) { return members_.at(static_cast<std::size_t>(local_rank)); }
+  const GroupMember& at(int local_rank) const { return members_.at(static_cast<std::size_t>(local_rank)); }
+
+  void started(int local_rank, int pid, Instant now);
+  /// Marks the cause as stopped_by_muster if the worker had been asked to stop. A second end is ignored.
+  void ended(int local_rank, ExitCause cause, std::int64_t unix_time_ms, Instant now);
+
+  /// Local ranks of those whose main process lives and is not given up.
+  std::vector<int> running() const;
+  /// Nothing runs, nothing more will be read, nothing more will be started.
+  bool over() const;
+  bool all_succeeded() const;
+  /// By order of events; those stopped by us are none.
+  std::optional<int> first_failure() const { return first_failure_; }
+  bool any_saved() const;
+  std::vector<std::int64_t> steps() const;  ///< of those that told one
+
+ private:
+  std::vector<GroupMember> members_;
+  std::optional<int> first_failure_;
+  bool start_failed_ = false;
+};
+
+}  // namespace muster::agent

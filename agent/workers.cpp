@@ -1,0 +1,181 @@
+#include "agent/workers.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "agent/process/proc_files.hpp"
+#include "agent/process/spawn.hpp"
+#include "agent/process/worker_environment.hpp"
+
+namespace muster::agent {
+
+namespace {
+
+std::int64_t unix_time_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+}
+
+}  // namespace
+
+Workers::Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
+                 Descendants& descendants, StoreUsed store_used, Emit emit)
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      guard_(guard),
+      descendants_(descendants),
+      store_used_(std::move(store_used)),
+      emit_(std::move(emit)),
+      terminal_(STDIN_FILENO),
+      no_input_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  if (!no_input_) throw ErrorException(errno_error("/dev/null", errno));
+  descendants_.on_child_changed([this] { child_changed(); });
+}
+
+void Workers::child_changed() {
+  for (const Slot& slot : slots_) {
+    if (!slot.process || !slot.process->running()) continue;
+    if (options_.local_workers == 1) terminal_.child_changed(slot.process->pid());
+    slot.process->child_changed();
+  }
+}
+
+// All forks first, the reading of output after them: what is registered with Asio is registered again in each
+// forked child.
+void Workers::start(const rendezvous::Assignment& assignment) {
+  assignment_ = assignment;
+  slots_.clear();
+  slots_.reserve(static_cast<std::size_t>(options_.local_workers));
+  for (int local_rank = 0; local_rank < options_.local_workers; ++local_rank) {
+    slots_.push_back(new_slot(local_rank));
+    const Result<void> started = start_one(slots_.back());
+    if (started) continue;
+    failed_to_start(slots_.back(), started.error());
+    break;
+  }
+  for (Slot& slot : slots_)
+    if (slot.process) watch(slot);
+}
+
+Workers::Slot Workers::new_slot(int local_rank) {
+  const int rank = assignment_.first_rank + local_rank;
+  Slot slot;
+  slot.local_rank = local_rank;
+  slot.record = records_.size();
+  if (!options_.log_folder.empty())
+    slot.folder = options_.log_folder / ("round-" + std::to_string(assignment_.round)) /
+                  ("rank-" + std::to_string(rank));
+  WorkerLogOptions log;
+  log.folder = slot.folder;
+  log.prefix = options_.line_prefix ? options_.line_prefix(assignment_, local_rank)
+                                    : "[" + options_.role + std::to_string(local_rank) + "]:";
+  slot.log = std::make_unique<WorkerLog>(executor_, std::move(log));
+
+  WorkerRecord record;
+  record.rank = rank;
+  record.local_rank = local_rank;
+  record.round = assignment_.round;
+  record.log_path = slot.log->stderr_path();
+  records_.push_back(std::move(record));
+  return slot;
+}
+
+Result<void> Workers::start_one(Slot& slot) {
+  if (const auto opened = slot.log->open(); !opened) return opened.error();
+  SpawnRequest request;
+  request.executable = options_.executable;
+  request.arguments = options_.arguments;
+  request.environment = environment_of(slot);
+  // A single worker keeps the terminal, for debuggers; several would take each other's input.
+  request.stdin_fd = options_.local_workers == 1 ? STDIN_FILENO : no_input_.get();
+  request.stdout_fd = slot.log->child_stdout_fd();
+  request.stderr_fd = slot.log->child_stderr_fd();
+  request.guard_fd = guard_.fd();
+  const auto pid = spawn(executor_, request);
+  if (!pid) return pid.error();
+  auto process = WorkerProcess::adopt(executor_, *pid);
+  if (!process) {
+    ::kill(-*pid, SIGKILL);
+    return process.error();
+  }
+  slot.process = std::move(*process);
+  descendants_.worker_started(*pid);
+  records_[slot.record].pid = *pid;
+  records_[slot.record].started_unix_ms = unix_time_ms();
+  emit_(WorkerStarted{slot.local_rank, *pid});
+  return {};
+}
+
+std::vector<std::string> Workers::environment_of(const Slot& slot) const {
+  WorkerPlace place;
+  place.local_rank = slot.local_rank;
+  place.local_workers = options_.local_workers;
+  place.role = options_.role;
+  place.node = options_.node;
+  place.run_id = options_.run_id;
+  if (!slot.folder.empty()) place.error_file = slot.folder / "error.json";
+  place.agent_mark = guard_.mark();
+  place.usable_cpus = options_.usable_cpus;
+  return worker_environment(options_.environment, assignment_, place);
+}
+
+void Workers::watch(Slot& slot) {
+  slot.log->started();
+  slot.process->on_end([this, &slot](ExitCause cause) { ended(slot, std::move(cause)); });
+}
+
+void Workers::ended(Slot& slot, ExitCause cause) {
+  WorkerRecord& record = records_[slot.record];
+  record.ended_unix_ms = unix_time_ms();
+  if (terminal_.lent() && cause == ExitCause::signalled(SIGINT)) emit_(StopSignal{SIGINT});
+  terminal_.take_back();
+  if (cause == ExitCause::signalled(SIGKILL) && !slot.killed_by_us) cause.evidence = oom_.since_last_time();
+  record.end = cause;
+  descendants_.worker_ended(record.pid, record.round, record.rank);
+  guard_.group_is_gone(record.pid);
+  emit_(WorkerEnded{slot.local_rank, std::move(cause), record.ended_unix_ms});
+  slot.log->finish(options_.last_output_limit, [this, &slot] { output_taken(slot); });
+}
+
+void Workers::output_taken(const Slot& slot) {
+  WorkerOutput output;
+  output.local_rank = slot.local_rank;
+  output.initialised = store_used_();
+  if (!slot.folder.empty()) output.message = read_error_file(slot.folder / "error.json").value_or("");
+  output.last_lines = slot.log->last_stderr_lines();
+  output.log_path = slot.log->stderr_path();
+  emit_(std::move(output));
+}
+
+void Workers::failed_to_start(const Slot& slot, const Error& error) {
+  WorkerRecord& record = records_[slot.record];
+  record.started_unix_ms = record.ended_unix_ms = unix_time_ms();
+  record.end = ExitCause::start_failed(error.error_number);
+  emit_(WorkerEnded{slot.local_rank, *record.end, record.ended_unix_ms});
+  WorkerOutput output;
+  output.local_rank = slot.local_rank;
+  output.message = error.sentence();
+  emit_(std::move(output));
+}
+
+Result<void> Workers::signal(const SignalWorker& wanted) {
+  Slot& slot = slots_.at(static_cast<std::size_t>(wanted.local_rank));
+  if (wanted.signal_number == SIGKILL) slot.killed_by_us = true;
+  return wanted.target == SignalTarget::main_process ? slot.process->signal_main(wanted.signal_number)
+                                                     : slot.process->signal_group(wanted.signal_number);
+}
+
+std::string Workers::state_of(int local_rank) const {
+  return state_sentence(slots_.at(static_cast<std::size_t>(local_rank)).process->pid());
+}
+
+void Workers::judge(int local_rank, const ExitCause& cause) {
+  records_[slots_.at(static_cast<std::size_t>(local_rank)).record].end = cause;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,93 @@
+// The worker processes of the running round with their output, for the agent: starts all in one go, tells
+// their ends as events, keeps a record of each.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/core/events.hpp"
+#include "agent/logs/worker_log.hpp"
+#include "agent/process/descendants.hpp"
+#include "agent/process/guard.hpp"
+#include "agent/process/terminal_loan.hpp"
+#include "agent/process/worker_process.hpp"
+#include "agent/report/oom_evidence.hpp"
+#include "agent/report/report.hpp"
+#include "base/unique_fd.hpp"
+
+namespace muster::agent {
+
+struct WorkersOptions {
+  std::string run_id;
+  rendezvous::NodeId node;
+  std::string role = "default";
+  int local_workers = 1;
+  std::string executable;                                ///< a path; no search
+  std::vector<std::string> arguments;                    ///< without argv[0]
+  std::vector<std::string> environment;                  ///< "NAME=value", what each worker inherits
+  std::filesystem::path log_folder;                      ///< of this job on this node; empty: no files
+  int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
+  Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
+  /// Before each line on the console; nothing given: "[role + local rank]:", as torchrun.
+  std::function<std::string(const rendezvous::Assignment&, int local_rank)> line_prefix;
+};
+
+/// Used from one thread, the executor's, which must not run any more when this is destroyed. Emits
+/// WorkerStarted, WorkerEnded, WorkerOutput; and StopSignal for a Ctrl-C that only the worker could hear.
+class Workers {
+ public:
+  using Emit = std::function<void(Event)>;
+  /// Somebody has opened the worker store of the running round, as far as this node can tell.
+  using StoreUsed = std::function<bool()>;
+
+  Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
+          Descendants& descendants, StoreUsed store_used, Emit emit);
+
+  void start(const rendezvous::Assignment& assignment);
+  /// A failed kill(2) comes back: there is nothing that the agent can do but say it.
+  Result<void> signal(const SignalWorker& wanted);
+  std::string state_of(int local_rank) const;
+
+  /// How the supervisor saw the end.
+  void judge(int local_rank, const ExitCause& cause);
+  const std::vector<WorkerRecord>& records() const { return records_; }
+
+ private:
+  struct Slot {
+    int local_rank = 0;
+    std::size_t record = 0;
+    std::filesystem::path folder;
+    std::unique_ptr<WorkerLog> log;
+    std::unique_ptr<WorkerProcess> process;
+    bool killed_by_us = false;
+  };
+
+  Slot new_slot(int local_rank);
+  Result<void> start_one(Slot& slot);
+  void child_changed();
+  void watch(Slot& slot);
+  void ended(Slot& slot, ExitCause cause);
+  void output_taken(const Slot& slot);
+  void failed_to_start(const Slot& slot, const Error& error);
+  std::vector<std::string> environment_of(const Slot& slot) const;
+
+  boost::asio::any_io_executor executor_;
+  WorkersOptions options_;
+  Guard& guard_;
+  Descendants& descendants_;
+  StoreUsed store_used_;
+  Emit emit_;
+  OomEvidence oom_;
+  TerminalLoan terminal_;  ///< a single worker may have it
+  UniqueFd no_input_;      ///< /dev/null
+
+  rendezvous::Assignment assignment_;
+  std::vector<Slot> slots_;
+  std::vector<WorkerRecord> records_;
+};
+
+}  // namespace muster::agent

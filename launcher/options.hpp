@@ -1,0 +1,57 @@
+// The command line: torchrun's options as muster takes them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+
+namespace muster::launcher {
+
+/// How many workers --nproc-per-node asks for.
+struct WorkerCountWish {
+  enum class Way { number, automatic, cpu, gpu };
+  Way way = Way::number;
+  int number = 1;  ///< with Way::number
+};
+
+/// Where an option's value comes from. A warning about an option without effect names only what was set.
+enum class Origin { by_default, environment, flag };
+
+struct LauncherOptions {
+  WorkerCountWish workers;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  bool standalone = false;
+  int max_restarts = 0;
+  bool no_python = false;
+  bool module = false;
+  std::string log_dir;  ///< empty: a fresh folder in the temporary folder
+  std::string run_id;   ///< empty: a fresh one
+  std::string node_id;  ///< empty: this host's name
+  Duration stop_grace = std::chrono::seconds(30);
+  bool help = false;
+  bool version = false;
+
+  std::vector<std::string> program;       ///< program, script or module, then its arguments, untouched
+  std::map<std::string, Origin> origins;  ///< by long name, "--log-dir"; absent: by_default
+};
+
+/// The value of an environment variable, or nothing if it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment process_environment();
+
+/// `words`: the command line without the program name. A flag beats the option's PET_ variable, which beats
+/// the default. An error is the user's: its sentence names the option and what is allowed.
+Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words,
+                                           const Environment& environment);
+
+std::string help_text();
+
+constexpr int kMaxWorkersPerNode = 4096;
+
+}  // namespace muster::launcher

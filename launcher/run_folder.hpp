@@ -1,0 +1,24 @@
+// Where the logs and status.json of one run lie.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.hpp"
+#include "launcher/options.hpp"
+
+namespace muster::launcher {
+
+/// "3f9a01c2": 8 hexadecimal digits, so that two jobs started at the same moment are told apart.
+std::string fresh_run_id();
+
+/// A run id as one harmless folder name: what is not a letter, digit, '.', '_' or '-' becomes '_'.
+std::string folder_name_of(const std::string& run_id);
+
+/// The folder, made if it is missing; below it come round-N/rank-R. Empty for --log-dir=/dev/null.
+///   --log-dir D   D/RUN-ID
+///   else          $TMPDIR/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone ($TMPDIR: else /tmp)
+Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, const std::string& run_id,
+                                              const Environment& environment);
+
+}  // namespace muster::launcher

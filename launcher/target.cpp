@@ -1,0 +1,113 @@
+#include "launcher/target.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <sstream>
+
+namespace muster::launcher {
+
+namespace {
+
+enum class Need { execute, read };
+
+// 0 if the file can be executed (read), else why not.
+int check_file(const std::string& path, Need need) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return errno;
+  if (S_ISDIR(info.st_mode)) return EISDIR;
+  return ::access(path.c_str(), need == Need::execute ? X_OK : R_OK) == 0 ? 0 : errno;
+}
+
+bool has_slash(const std::string& name) { return name.find('/') != std::string::npos; }
+
+Result<std::string> found_file(const std::string& path) { return {boost::system::in_place_value, path}; }
+
+// The first executable file of that name; else the error of the best candidate.
+Result<std::string> find_on_path(const std::string& name, const Environment& environment) {
+  std::istringstream folders(environment("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  int error = ENOENT;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    const int found = check_file(path, Need::execute);
+    if (found == 0) return found_file(path);
+    if (found != ENOENT && found != ENOTDIR && found != EISDIR) error = found;
+  }
+  return errno_error(name, error, "it was looked for on PATH");
+}
+
+Result<std::string> find_executable(const std::string& name, const Environment& environment) {
+  if (!has_slash(name)) return find_on_path(name, environment);
+  if (const int error = check_file(name, Need::execute)) return errno_error(name, error);
+  return found_file(name);
+}
+
+struct Python {
+  std::string path;
+  std::string why;
+};
+
+Result<Python> find_python(const Environment& environment) {
+  if (const auto named = environment("PYTHON_EXEC"); named && !named->empty()) {
+    const auto path = find_executable(*named, environment);
+    if (!path)
+      return errno_error("PYTHON_EXEC=" + *named, path.error().error_number,
+                         "no Python to run the program with");
+    return Python{*path, "PYTHON_EXEC names it"};
+  }
+  if (const auto folder = environment("VIRTUAL_ENV"); folder && !folder->empty()) {
+    const std::string path = *folder + "/bin/python";
+    if (check_file(path, Need::execute) == 0) return Python{path, "VIRTUAL_ENV is active"};
+  }
+  for (const char* name : {"python3", "python"})
+    if (const auto path = find_on_path(name, environment)) return Python{*path, "found on PATH"};
+  return errno_error("python3", ENOENT, "it was looked for on PATH; name an interpreter with PYTHON_EXEC");
+}
+
+Result<Target> with_python(std::vector<std::string> words, const Environment& environment) {
+  const auto python = find_python(environment);
+  if (!python) return python.error();
+  words.insert(words.begin(), {python->path, "-u"});
+  return Target{std::move(words), python->why};
+}
+
+Result<Target> direct(const LauncherOptions& options, const std::string& path, const std::string& why) {
+  std::vector<std::string> command = options.program;
+  command[0] = path;
+  return Target{std::move(command), why};
+}
+
+}  // namespace
+
+Result<Target> find_target(const LauncherOptions& options, const Environment& environment) {
+  const std::string& name = options.program.at(0);
+  if (options.module) {
+    std::vector<std::string> words = options.program;
+    words.insert(words.begin(), "-m");
+    return with_python(std::move(words), environment);
+  }
+  if (options.no_python) {
+    const auto path = find_executable(name, environment);
+    if (!path) return path.error();
+    return direct(options, *path, has_slash(name) ? "as given" : "found on PATH");
+  }
+  if (name.ends_with(".py")) {
+    if (const int error = check_file(name, Need::read)) return errno_error(name, error);
+    return with_python(options.program, environment);
+  }
+  const int error = check_file(name, Need::execute);
+  if (error == 0) return direct(options, has_slash(name) ? name : "./" + name, "as given");
+  if (!has_slash(name)) {
+    const auto path = find_on_path(name, environment);
+    if (path) return direct(options, *path, "found on PATH");
+    if (error == ENOENT) return path.error();
+  }
+  return errno_error(name, error);
+}
+
+int exit_code_of_missing_target(const Error& error) {
+  return error.error_number == ENOENT || error.error_number == ENOTDIR ? 127 : 126;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,30 @@
+// What each worker runs, found out before any worker starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "launcher/options.hpp"
+
+namespace muster::launcher {
+
+struct Target {
+  std::vector<std::string> command;  ///< the file to execute, then its arguments
+  std::string why;                   ///< "VIRTUAL_ENV is active", "found on PATH", "as given"
+};
+
+/// The rule, in this order:
+///   -m           python -u -m NAME
+///   --no-python  NAME as it is: a path if it has a slash, else looked for on PATH
+///   *.py         python -u NAME
+///   else         NAME if it is an executable file (from the current folder), else NAME on PATH
+/// python is PYTHON_EXEC, else VIRTUAL_ENV/bin/python, else python3 or python on PATH.
+///
+/// An error's error_number is ENOENT (not found) or EACCES, EISDIR and the like (found, but cannot be run).
+Result<Target> find_target(const LauncherOptions& options, const Environment& environment);
+
+/// As a shell: 127 if it was not found, else 126.
+int exit_code_of_missing_target(const Error& error);
+
+}  // namespace muster::launcher

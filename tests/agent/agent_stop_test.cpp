@@ -1,0 +1,156 @@
+// Jobs that are ended: by signals, by graces, by the death of the agent.
+#include "agent/agent.hpp"
+
+#include <sys/ptrace.h>
+
+#include "tests/agent/job.hpp"
+
+namespace muster::agent {
+namespace {
+
+class AgentStopTest : public AgentTest {
+ protected:
+  /// Calls `what` once, when both workers have left their mark.
+  std::function<void()> when_ready(std::function<void()> what) {
+    return [this, what = std::move(what), called = false]() mutable {
+      if (called || !std::filesystem::exists(path("ready-0")) || !std::filesystem::exists(path("ready-1")))
+        return;
+      called = true;
+      what();
+    };
+  }
+};
+
+TEST_F(AgentStopTest, F9_TermEndsTheJobAsPreemptedWith143) {
+  const AgentResult result = run({"exit-on-term", "5", "then", "touch", path("ready-{rank}"), "then", "wait"},
+                                 when_ready([] { ::kill(::getpid(), SIGTERM); }));
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(result.stop_signal, SIGTERM);
+  EXPECT_EQ(result.outcome.kind, rendezvous::OutcomeKind::preempted);
+  for (const WorkerRecord& record : result.workers)
+    EXPECT_EQ(sentence_of(record), "exited with code 5 after muster asked it to stop");
+}
+
+TEST_F(AgentStopTest, F6_TheSameSignalReachesTheWorkers) {
+  for (const int number : {SIGINT, SIGQUIT, SIGHUP}) {
+    for (const char* name : {"ready-0", "ready-1"}) std::filesystem::remove(path(name));
+    const AgentResult result = run({"touch", path("ready-{rank}"), "then", "wait"},
+                                   when_ready([number] { ::kill(::getpid(), number); }));
+    EXPECT_EQ(result.exit_code, 128 + number);
+    EXPECT_EQ(result.outcome.kind, rendezvous::OutcomeKind::stopped);
+    for (const WorkerRecord& record : result.workers)
+      EXPECT_EQ(sentence_of(record), "was killed by " + signal_name(number) + ", sent by muster");
+  }
+}
+
+TEST_F(AgentStopTest, F1_AHangUpThatIsIgnoredAtEntryChangesNothing) {
+  ::signal(SIGHUP, SIG_IGN);
+  const AgentResult result =
+      run({"touch", path("ready-{rank}"), "then", "await", path("go")}, when_ready([&] {
+            ::kill(::getpid(), SIGHUP);
+            for (const pid_t pid : own_children()) ::kill(pid, SIGHUP);
+            std::ofstream(path("go")) << "";
+          }));
+  ::signal(SIGHUP, SIG_DFL);
+  EXPECT_EQ(result.exit_code, 0);
+}
+
+TEST_F(AgentStopTest, ASignalWhileNoRoundHasFormedEndsAtOnce) {
+  policy.min_nodes = policy.max_nodes = 2;
+  bool sent = false;
+  const AgentResult result = run({"wait"}, [&] {
+    if (!std::exchange(sent, true)) ::kill(::getpid(), SIGINT);
+  });
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_TRUE(result.workers.empty());
+}
+
+TEST_F(AgentStopTest, AWorkerThatIgnoresTermIsKilledAfterTheGrace) {
+  options.supervisor.graces.restart = 100ms;
+  const AgentResult result =
+      run({"if-rank", "1", "then", "await", path("ready-0"), "then", "exit", "7", "then", "end", "then",
+           "ignore", "TERM", "then", "touch", path("ready-0"), "then", "wait"});
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGKILL, sent by muster");
+  EXPECT_THAT(said, HasSubstr("did not end within 0.1 s"));
+}
+
+TEST_F(AgentStopTest, ASecondSignalShortensTheGrace) {
+  options.supervisor.graces.hurried = 50ms;
+  const auto before = std::chrono::steady_clock::now();
+  int sent = 0;
+  const AgentResult result =
+      run({"ignore", "INT", "then", "touch", path("ready-{rank}"), "then", "wait"}, [&] {
+        if (std::filesystem::exists(path("ready-0")) && std::filesystem::exists(path("ready-1")) &&
+            sent < 2) {
+          ++sent;
+          ::kill(::getpid(), SIGINT);
+        }
+      });
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 5s);
+  EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGKILL, sent by muster");
+}
+
+// A tracer that does not wait for its tracee keeps it from being reaped, as a sleep in the kernel would.
+TEST_F(AgentStopTest, G4_AWorkerThatCannotBeReapedIsNamedInBoundedTimeAndTheExitCodeSaysSo) {
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    const pid_t tracee = pid_in("pid-1");
+    const bool held = ::ptrace(PTRACE_SEIZE, tracee, nullptr, nullptr) == 0;
+    std::ofstream(path(held ? "ready-1" : "not-allowed")) << "";
+    for (;;) ::pause();
+  }
+  alone = false;
+  options.supervisor.graces.stop = 100ms;
+  options.supervisor.after_kill_limit = 200ms;
+  options.supervisor.sweep_limit = 200ms;
+  bool forbidden = false;
+  const auto stop = [&] { ::kill(::getpid(), SIGTERM); };
+  auto ready = when_ready(stop);
+  const AgentResult result =
+      run({"pid", path("pid-{rank}"), "then", "if-rank", "0", "then", "touch", path("ready-0"), "then", "end",
+           "then", "wait"},
+          [&] {
+            if (std::filesystem::exists(path("not-allowed")) && !std::exchange(forbidden, true)) stop();
+            ready();
+          });
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  if (forbidden) GTEST_SKIP() << "tracing is not allowed here";
+  EXPECT_EQ(result.exit_code, kUncleanExitCode);
+  const std::string pid = std::to_string(result.workers.at(1).pid);
+  EXPECT_THAT(said, HasSubstr("rank 1 (local 1, pid " + pid + ") outlived SIGKILL: pid " + pid));
+  EXPECT_THAT(said, HasSubstr("held by its tracer, pid " + std::to_string(tracer)));
+  ::waitpid(result.workers.at(1).pid, nullptr, 0);  // released with the tracer's end
+}
+
+TEST_F(AgentStopTest, G1_NothingOutlivesAnAgentThatIsKilledAtAnyMoment) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::filesystem::remove_all(path("pids"));
+    std::filesystem::create_directory(path("pids"));
+    const pid_t agent = ::fork();
+    if (agent == 0) {
+      ::close(STDERR_FILENO);
+      run({"session-grandchild", path("pids/{pid}-s"), "600000", "then", "grandchild", path("pids/{pid}-g"),
+           "600000", "then", "pid", path("pids/{pid}"), "then", "hang"});
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(attempt * 2ms);  // the moment is what varies
+    ::kill(agent, SIGKILL);
+    ASSERT_EQ(::waitpid(agent, nullptr, 0), agent);
+    EXPECT_TRUE(comes_true(
+        [&] {
+          for (const auto& entry : std::filesystem::directory_iterator(path("pids"))) {
+            const std::string text = read_file(entry.path());
+            if (!text.empty() && alive(std::stoi(text))) return false;
+          }
+          return true;
+        },
+        2s))
+        << "attempt " << attempt;
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,189 @@
+// Graces, kills, signals from outside, processes that cannot be killed.
+#include "agent/core/supervisor.hpp"
+#include "tests/agent/core/scene.hpp"
+
+namespace muster::agent {
+namespace {
+
+SupervisorOptions with_graces(Graces graces) {
+  SupervisorOptions options;
+  options.graces = graces;
+  return options;
+}
+
+TEST(SupervisorStop, AfterTheGraceTheWholeGroupIsKilled) {
+  Scene scene(2, with_graces({.restart = 10s}));
+  scene.runs();
+  scene.ends_with_output(1, ExitCause::exited(7));
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 10s);
+  scene.after(9s);
+  EXPECT_THAT(scene.effects, IsEmpty());
+  scene.after(1s);
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
+  EXPECT_THAT(scene.said(), HasSubstr("1 of 2 workers did not end within 10 s"));
+}
+
+TEST(SupervisorStop, F2_StopRestartAndRescaleHaveTheirOwnGrace) {
+  const SupervisorOptions options = with_graces({.stop = 60s, .restart = 10s, .rescale = 20s});
+  Scene restart(1, options);
+  restart.runs();
+  restart.daemon(rendezvous::StopWorkers{1, "rank 5 failed"});
+  EXPECT_EQ(restart.supervisor->wake_at(), restart.now + 10s);
+
+  Scene rescale(1, options);
+  rescale.runs();
+  rescale.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  rescale.daemon(rendezvous::StopWorkers{1, "node n2 joined"});
+  EXPECT_EQ(rescale.supervisor->wake_at(), rescale.now + 20s);
+
+  Scene stop(1, options);
+  stop.runs();
+  stop.happens(StopSignal{SIGTERM});
+  EXPECT_EQ(stop.supervisor->wake_at(), stop.now + 60s);
+
+  Scene ended(1, options);
+  ended.runs();
+  ended.daemon(rendezvous::JobEnded{});
+  EXPECT_EQ(ended.supervisor->wake_at(), ended.now + 60s);
+}
+
+TEST(SupervisorStop, F2_WorkersThatLeaveWithinTheGraceAreNeverKilled) {
+  Scene scene(1, with_graces({.stop = 60s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.after(45s);
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  EXPECT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_THAT(scene.group_signals(), IsEmpty());
+}
+
+TEST(SupervisorStop, F6_ASignalFromOutsideIsPassedOnAndTheOthersHearOfItAtOnce) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    Scene scene;
+    scene.runs();
+    scene.happens(StopSignal{number});
+    EXPECT_EQ(scene.main_signals(), (Pairs{{0, number}, {1, number}}));
+    EXPECT_THAT(scene.group_signals(), IsEmpty()) << "F5: helpers of a worker get none";
+    EXPECT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+    scene.ends_with_output(0, ExitCause::signalled(number));
+    scene.ends_with_output(1, ExitCause::exited(0));
+    scene.swept();
+    ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+    EXPECT_EQ(scene.wanted<Finish>()[0].stop_signal, number);
+  }
+}
+
+TEST(SupervisorStop, F9_TermFromOutsideIsPreemptionInterruptIsTheUsersWish) {
+  for (const auto& [number, kind] : {std::pair{SIGTERM, rendezvous::OutcomeKind::preempted},
+                                     std::pair{SIGINT, rendezvous::OutcomeKind::stopped}}) {
+    Scene scene;
+    scene.happens(Begin{});
+    scene.happens(StopSignal{number});
+    ASSERT_EQ(scene.wanted<Finish>().size(), 1u) << "nothing runs: nothing to wait for";
+    EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, kind);
+  }
+}
+
+TEST(SupervisorStop, ASecondSignalShortensTheGraceAThirdKills) {
+  Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGINT});
+  scene.now += 1s;
+  scene.happens(StopSignal{SIGINT});
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGINT}}));
+  scene.happens(StopSignal{SIGINT});
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
+}
+
+TEST(SupervisorStop, F7_AnInterruptPrintsOneLine) {
+  Scene scene;
+  scene.runs();
+  scene.happens(StopSignal{SIGINT});
+  std::string said = scene.said();
+  scene.ends_with_output(0, ExitCause::signalled(SIGINT));
+  said += scene.said();
+  scene.ends_with_output(1, ExitCause::signalled(SIGINT));
+  said += scene.said();
+  scene.swept();
+  said += scene.said();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+}
+
+TEST(SupervisorStop, TheDaemonsEndDoesNotCutTheGraceOfASignal) {
+  Scene scene;
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.daemon(rendezvous::JobEnded{{rendezvous::OutcomeKind::stopped, "n1 left", {}, {}, 0}});
+  EXPECT_THAT(scene.effects, IsEmpty());
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 30s);
+}
+
+TEST(SupervisorStop, AWorkerThatFailsAfterTheSignalIsNoFailure) {
+  Scene scene;
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.ends_with_output(0, ExitCause::exited(1));
+  EXPECT_THAT(scene.sent<rendezvous::WorkerFailed>(), IsEmpty());
+  EXPECT_EQ(scene.said(), "");
+}
+
+TEST(SupervisorStop, JobEndedStopsWhatRunsThenFinishes) {
+  Scene scene;
+  scene.runs();
+  rendezvous::Outcome outcome;
+  outcome.kind = rendezvous::OutcomeKind::failed;
+  outcome.reason = "rank 5 on n3 failed";
+  scene.daemon(rendezvous::JobEnded{outcome});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}, {1, SIGTERM}}));
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.ends_with_output(1, ExitCause::signalled(15));
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome, outcome);
+  EXPECT_EQ(scene.wanted<Finish>()[0].stop_signal, 0);
+  EXPECT_FALSE(scene.wanted<Finish>()[0].left_survivors);
+}
+
+TEST(SupervisorStop, G4_AWorkerThatOutlivesSigkillIsNamedAndNotWaitedFor) {
+  Scene scene(2, with_graces({.stop = 10s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.after(10s);
+  EXPECT_EQ(scene.group_signals(), (Pairs{{1, SIGKILL}}));
+  scene.after(5s);
+  ASSERT_EQ(scene.wanted<DescribeWorker>().size(), 1u);
+  scene.happens(WorkerState{1, "pid 101 is in state D (uninterruptible sleep)"});
+  EXPECT_THAT(scene.said(), HasSubstr("outlived SIGKILL: pid 101 is in state D"));
+  EXPECT_EQ(scene.wanted<SweepGroup>().size(), 1u);
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
+}
+
+TEST(SupervisorStop, G8_NoNewRoundStartsOnANodeWhereSomethingSurvived) {
+  Scene scene(1);
+  scene.runs();
+  scene.daemon(rendezvous::StopWorkers{1, "rank 5 failed"});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.swept({"pid 4711 is in state D (uninterruptible sleep)"});
+  EXPECT_THAT(scene.sent<rendezvous::Join>(), IsEmpty());
+  EXPECT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::failed);
+  EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
+}
+
+TEST(SupervisorStop, NothingIsDoneAfterTheEnd) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.happens(StopSignal{SIGINT});
+  scene.assigned(1);
+  EXPECT_THAT(scene.effects, IsEmpty());
+  EXPECT_FALSE(scene.supervisor->wake_at());
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,258 @@
+// Joining, failing, restarting, succeeding, draining.
+#include "agent/core/supervisor.hpp"
+
+#include "tests/agent/core/scene.hpp"
+
+namespace muster::agent {
+namespace {
+
+TEST(Supervisor, OpensAStoreBeforeItJoinsAndOffersItsPort) {
+  Scene scene;
+  scene.happens(Begin{});
+  ASSERT_EQ(scene.wanted<OpenStore>().size(), 1u);
+  ASSERT_EQ(scene.sent<rendezvous::Join>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Join>()[0].offer.store_port, 4001);
+  EXPECT_EQ(scene.sent<rendezvous::Join>()[0].offer.node, "n1");
+}
+
+TEST(Supervisor, EndsAtOnceWhenNoStoreCanBeOpened) {
+  Scene scene;
+  scene.supervisor->step(Begin{}, scene.now);
+  scene.happens(StoreFailed{"127.0.0.1: Too many open files (EMFILE)"});
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::rendezvous_failed);
+}
+
+TEST(Supervisor, SaysWhyItWaitsOnceForEachReason) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.daemon(rendezvous::Waiting{"waiting for 1 more node"});
+  EXPECT_THAT(scene.said(), HasSubstr("1 more node"));
+  EXPECT_THAT(scene.supervisor->reason(), HasSubstr("1 more node"));
+  scene.daemon(rendezvous::Waiting{"waiting for 1 more node"});
+  EXPECT_EQ(scene.said(), "");
+}
+
+TEST(Supervisor, StartsTheWorkersOfItsAssignment) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.assigned(1);
+  ASSERT_EQ(scene.wanted<StartWorkers>().size(), 1u);
+  EXPECT_EQ(scene.wanted<StartWorkers>()[0].assignment.round, 1);
+  EXPECT_THAT(scene.said(), HasSubstr("round 1: 1 node, 2 workers, ranks 0-1 here; master 127.0.0.1:4001"));
+  EXPECT_THAT(scene.wanted<CloseStore>(), IsEmpty());
+}
+
+TEST(Supervisor, OnlyTheNodeWithGroupRank0KeepsItsStore) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.assigned(1, /*group_rank=*/1);
+  ASSERT_EQ(scene.wanted<CloseStore>().size(), 1u);
+  EXPECT_EQ(scene.wanted<CloseStore>()[0].number, 1);
+}
+
+TEST(Supervisor, IgnoresAnAssignmentOfARoundItHasSeen) {
+  Scene scene;
+  scene.runs();
+  scene.assigned(1);
+  EXPECT_THAT(scene.effects, IsEmpty());
+}
+
+TEST(Supervisor, H5_OneWorkerFailsAndItsSiblingsAreStoppedAtOnce) {
+  Scene scene(3);
+  scene.runs();
+  scene.ends(1, ExitCause::exited(7));
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}, {2, SIGTERM}}));
+  EXPECT_THAT(scene.group_signals(), IsEmpty());
+}
+
+TEST(Supervisor, I3_TheFirstLineNamesTheRankThatFailed) {
+  Scene scene(3);
+  scene.runs();
+  scene.ends(1, ExitCause::signalled(9));
+  EXPECT_EQ(scene.said(),
+            "rank 1 (local 1, pid 101) was killed by SIGKILL, not sent by muster; "
+            "stopping the other 2 workers here\n");
+  scene.ends(0, ExitCause::signalled(15));
+  EXPECT_EQ(scene.said(), "");
+}
+
+TEST(Supervisor, TheFailureIsReportedWithItsLastLinesOnceTheyAreRead) {
+  Scene scene;
+  scene.runs();
+  scene.now += 1500ms;
+  scene.ends(1, ExitCause::exited(7));
+  EXPECT_THAT(scene.sent<rendezvous::WorkerFailed>(), IsEmpty());
+  scene.output(1);
+  ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+  const rendezvous::WorkerFailure failure = scene.sent<rendezvous::WorkerFailed>()[0].failure;
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.pid, 101);
+  EXPECT_EQ(failure.round, 1);
+  EXPECT_EQ(failure.host, "host1");
+  EXPECT_EQ(failure.lived_ms, 1500);
+  EXPECT_EQ(failure.unix_time_ms, 77);
+  EXPECT_EQ(failure.cause, ExitCause::exited(7));
+  EXPECT_EQ(failure.message, "boom");
+  EXPECT_THAT(failure.last_lines, ElementsAre("last line"));
+}
+
+TEST(Supervisor, AFailureTellsWhetherTheWorkerHadGotGoing) {
+  for (const bool progressed : {false, true}) {
+    for (const bool store_opened : {false, true}) {
+      Scene scene;
+      scene.runs();
+      if (progressed) scene.happens(WorkerProgress{1, 1});
+      scene.ends(1, ExitCause::exited(7));
+      scene.happens(WorkerOutput{1, store_opened, "", {}, ""});
+      ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+      EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.initialised, progressed || store_opened);
+    }
+  }
+}
+
+TEST(Supervisor, OnlyTheFirstFailureIsReportedTheOthersAreRecordedAsStoppedByMuster) {
+  Scene scene;
+  scene.runs();
+  scene.ends_with_output(1, ExitCause::exited(7));
+  scene.ends_with_output(0, ExitCause::exited(1));
+  EXPECT_THAT(scene.sent<rendezvous::WorkerFailed>(), IsEmpty());
+  EXPECT_TRUE(scene.supervisor->group().at(0).cause.stopped_by_muster);
+  EXPECT_FALSE(scene.supervisor->group().at(1).cause.stopped_by_muster);
+}
+
+TEST(Supervisor, AFailedStartIsAFailureAndStopsThoseThatWereStarted) {
+  Scene scene(3);
+  scene.happens(Begin{});
+  scene.assigned(1);
+  scene.happens(WorkerStarted{0, 100});
+  scene.ends_with_output(1, ExitCause::start_failed(2));
+  ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  EXPECT_EQ(scene.wanted<SweepGroup>().size(), 1u);
+}
+
+TEST(Supervisor, WorkersStoppedIsSentWhenNothingOfThemIsLeftAndThenItJoinsAgain) {
+  Scene scene;
+  scene.runs();
+  scene.ends_with_output(1, ExitCause::exited(7));
+  scene.daemon(rendezvous::StopWorkers{1, "rank 1 failed"});
+  EXPECT_THAT(scene.main_signals(), IsEmpty()) << "rank 0 has its SIGTERM already";
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  EXPECT_EQ(scene.wanted<SweepGroup>().size(), 1u);
+  EXPECT_THAT(scene.sent<rendezvous::WorkersStopped>(), IsEmpty());
+  scene.swept();
+  ASSERT_EQ(scene.sent<rendezvous::WorkersStopped>().size(), 1u);
+  ASSERT_EQ(scene.sent<rendezvous::Join>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Join>()[0].offer.store_port, 4002);
+}
+
+TEST(Supervisor, TheOldStoreServesUntilTheNextRoundHasFormed) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(rendezvous::StopWorkers{1, "a node joins"});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.ends_with_output(1, ExitCause::signalled(15));
+  scene.swept();
+  EXPECT_THAT(scene.wanted<CloseStore>(), IsEmpty());
+  scene.assigned(2);
+  ASSERT_EQ(scene.wanted<CloseStore>().size(), 1u);
+  EXPECT_EQ(scene.wanted<CloseStore>()[0].number, 1);
+}
+
+TEST(Supervisor, StopWorkersOfAnotherRoundIsStale) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(rendezvous::StopWorkers{7, "?"});
+  EXPECT_THAT(scene.effects, IsEmpty());
+}
+
+TEST(Supervisor, StopWorkersAfterAllEndedIsAnsweredAtOnce) {
+  Scene scene;
+  scene.runs();
+  scene.ends_with_output(1, ExitCause::exited(7));
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.swept();
+  EXPECT_THAT(scene.supervisor->reason(), HasSubstr("waiting for the rendezvous to decide"));
+  scene.daemon(rendezvous::StopWorkers{1, "rank 1 failed"});
+  EXPECT_EQ(scene.sent<rendezvous::WorkersStopped>().size(), 1u);
+}
+
+TEST(Supervisor, SuccessIsToldOnceAndTheJobsEndIsWaitedFor) {
+  Scene scene;
+  scene.runs();
+  scene.ends_with_output(1, ExitCause::exited(0));
+  EXPECT_THAT(scene.main_signals(), IsEmpty());
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSucceeded>().size(), 1u);
+  EXPECT_THAT(scene.wanted<Finish>(), IsEmpty());
+  scene.after(1s);
+  EXPECT_THAT(scene.effects, IsEmpty());
+  scene.daemon(rendezvous::JobEnded{});
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::succeeded);
+  EXPECT_TRUE(scene.supervisor->finished());
+}
+
+TEST(Supervisor, ADrainIsAnsweredAtOnceWhenNoWorkerCanBeAsked) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  ASSERT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>()[0].step, -1);
+  EXPECT_THAT(scene.main_signals(), IsEmpty());
+}
+
+TEST(Supervisor, ADrainIsAnsweredWhenEachListenerHasSavedOrEnded) {
+  Scene scene(3);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(WorkerListens{1});
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  ASSERT_EQ(scene.wanted<AskToSave>().size(), 2u);
+  EXPECT_EQ(scene.wanted<AskToSave>()[0].grace, 30s);
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSafe>(), IsEmpty());
+  scene.happens(WorkerSafe{0, 812});
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSafe>(), IsEmpty());
+  scene.ends(1, ExitCause::exited(0));
+  ASSERT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>()[0].step, 812);
+}
+
+TEST(Supervisor, WorkersThatSavedAndLeftForADrainHaveNotFinishedTheJob) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  scene.happens(WorkerSafe{0, 812});
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSucceeded>(), IsEmpty());
+  scene.daemon(rendezvous::StopWorkers{1, "node n2 joined"});
+  EXPECT_EQ(scene.sent<rendezvous::WorkersStopped>().size(), 1u);
+}
+
+TEST(Supervisor, ProgressIsPassedOn) {
+  Scene scene;
+  scene.runs();
+  scene.happens(WorkerProgress{1, 42});
+  ASSERT_EQ(scene.sent<rendezvous::Progress>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Progress>()[0].step, 42);
+}
+
+TEST(Supervisor, ARefusalEndsTheJobHereWithItsReason) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(rendezvous::Refused{rendezvous::RefusalCode::job_over, "job mnist ended 3 s ago"});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}, {1, SIGTERM}}));
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.ends_with_output(1, ExitCause::signalled(15));
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::rendezvous_failed);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.reason, "job mnist ended 3 s ago");
+}
+
+}  // namespace
+}  // namespace muster::agent

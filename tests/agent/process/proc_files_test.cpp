@@ -1,0 +1,34 @@
+#include "agent/process/proc_files.hpp"
+
+#include "tests/agent/process/processes.hpp"
+
+namespace muster::agent {
+namespace {
+
+using ProcFiles = Processes;
+
+TEST_F(ProcFiles, ChildrenAreListedZombiesIncluded) {
+  auto worker = std::move(*WorkerProcess::adopt(io.get_executor(), start(request({"wait"}))));
+  EXPECT_THAT(own_children(), ::testing::Contains(worker->pid()));
+  ASSERT_TRUE(worker->signal_main(SIGKILL));
+  ASSERT_TRUE(comes_true([&] { return state_of(worker->pid()) == 'Z'; }));
+  EXPECT_THAT(own_children(), ::testing::Contains(worker->pid()));
+  EXPECT_THAT(state_sentence(worker->pid()), ::testing::HasSubstr("is in state Z (zombie)"));
+}
+
+TEST_F(ProcFiles, AVariableIsFoundByItsWholeName) {
+  SpawnRequest wanted = request({"wait"});
+  wanted.environment = {"LOCAL_RANK=7", "RANK=3", "EMPTY="};
+  auto worker = std::move(*WorkerProcess::adopt(io.get_executor(), start(wanted)));
+  EXPECT_EQ(started_with(worker->pid(), "RANK"), "3");
+  EXPECT_EQ(started_with(worker->pid(), "EMPTY"), "");
+  EXPECT_EQ(started_with(worker->pid(), "RAN"), std::nullopt);
+}
+
+TEST_F(ProcFiles, AProcessThatIsGoneGivesEmptyAnswers) {
+  EXPECT_EQ(started_with(0, "RANK"), std::nullopt);
+  EXPECT_EQ(state_sentence(0), "pid 0 cannot be looked at under /proc");
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,149 @@
+#include "launcher/options.hpp"
+
+#include <gmock/gmock.h>
+
+#include "launcher/option_table.hpp"
+#include "tests/launcher/environment_of.hpp"
+
+namespace muster::launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+using Way = WorkerCountWish::Way;
+
+LauncherOptions parsed(const Words& words, const Environment& environment = environment_of({})) {
+  const auto options = parse_command_line(words, environment);
+  EXPECT_TRUE(options) << options.error().sentence();
+  return options ? *options : LauncherOptions{};
+}
+
+std::string refused(const Words& words, const Environment& environment = environment_of({})) {
+  const auto options = parse_command_line(words, environment);
+  EXPECT_FALSE(options) << ::testing::PrintToString(words);
+  return options ? "" : options.error().sentence();
+}
+
+TEST(CommandLine, HyphensAndUnderscoresAreTheSame) {
+  for (const Words& words : {Words{"--nproc-per-node", "4", "--max-restarts=2", "--no-python", "prog"},
+                             Words{"--nproc_per_node=4", "--max_restarts", "2", "--no_python", "prog"}}) {
+    const auto options = parsed(words);
+    EXPECT_EQ(options.workers.number, 4);
+    EXPECT_EQ(options.max_restarts, 2);
+    EXPECT_TRUE(options.no_python);
+    EXPECT_THAT(options.program, ElementsAre("prog"));
+  }
+}
+
+TEST(CommandLine, Defaults) {
+  const auto options = parsed({"prog"});
+  EXPECT_EQ(options.workers.number, 1);
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.stop_grace, std::chrono::seconds(30));
+  EXPECT_TRUE(options.run_id.empty());
+  EXPECT_TRUE(options.origins.empty());
+}
+
+TEST(CommandLine, AllAfterTheProgramIsUntouched) {
+  const auto options =
+      parsed({"--standalone", "prog", "--nnodes", "3", "-h", "--max-restarts=x", "--d", "--", "-m", ""});
+  EXPECT_THAT(options.program,
+              ElementsAre("prog", "--nnodes", "3", "-h", "--max-restarts=x", "--d", "--", "-m", ""));
+  EXPECT_FALSE(options.help);
+  EXPECT_FALSE(options.module);
+}
+
+TEST(CommandLine, TheFirstSeparatorIsDroppedAndNoOther) {
+  EXPECT_THAT(parsed({"--", "prog", "a", "--", "b"}).program, ElementsAre("prog", "a", "--", "b"));
+  EXPECT_THAT(parsed({"--", "prog", "--", "b"}).program, ElementsAre("prog", "--", "b"));
+  EXPECT_THAT(parsed({"-m", "--", "mod", "--", "b"}).program, ElementsAre("mod", "--", "b"));
+  EXPECT_THAT(parsed({"prog", "--", "b", "--", "c"}).program, ElementsAre("prog", "b", "--", "c"));
+  EXPECT_THAT(parsed({"--", "--odd-name"}).program, ElementsAre("--odd-name"));
+}
+
+TEST(CommandLine, TheLastOfRepeatedOptionsCounts) {
+  EXPECT_EQ(parsed({"--nproc-per-node=2", "--nproc_per_node=3", "prog"}).workers.number, 3);
+  EXPECT_TRUE(parsed({"--standalone", "--standalone", "prog"}).standalone);
+}
+
+TEST(CommandLine, WorkerCounts) {
+  EXPECT_EQ(parsed({"--nproc-per-node=auto", "prog"}).workers.way, Way::automatic);
+  EXPECT_EQ(parsed({"--nproc-per-node=cpu", "prog"}).workers.way, Way::cpu);
+  EXPECT_EQ(parsed({"--nproc-per-node=gpu", "prog"}).workers.way, Way::gpu);
+  EXPECT_EQ(parsed({"--nproc-per-node=4096", "prog"}).workers.number, 4096);
+  for (const char* value :
+       {"0", "-1", "abc", "1e9", "4097", "1000000000000000000000", "", " 1", "1 ", "+1", "0x2", "unknown"}) {
+    for (const Words& words : {Words{"--nproc-per-node", value, "prog"},
+                               Words{std::string("--nproc-per-node=") + value, "prog"}}) {
+      const auto sentence = refused(words);
+      EXPECT_THAT(sentence, HasSubstr("--nproc-per-node"));
+      EXPECT_TRUE(*value == '\0' || sentence.find("from 1 to 4096") != std::string::npos) << sentence;
+      EXPECT_THAT(sentence, Not(HasSubstr("\n")));
+    }
+  }
+}
+
+TEST(CommandLine, SeveralNodesAreNotYet) {
+  EXPECT_EQ(parsed({"--nnodes=1", "prog"}).max_nodes, 1);
+  EXPECT_EQ(parsed({"--nnodes=1:1", "prog"}).max_nodes, 1);
+  for (const char* value : {"2", "1:2", "2:4"})
+    EXPECT_THAT(refused({"--nnodes", value, "prog"}), HasSubstr("not built yet"));
+  for (const char* value : {"0", "a", "2:20:30", "4:2", ":", "1:", "-1"})
+    EXPECT_THAT(refused({"--nnodes", value, "prog"}), HasSubstr("--nnodes: "));
+}
+
+TEST(CommandLine, OtherBadValuesNameTheOption) {
+  EXPECT_THAT(refused({"--max-restarts", "-1", "prog"}),
+              HasSubstr("--max-restarts: '-1' is not allowed; it takes a number from 0"));
+  EXPECT_THAT(refused({"--stop-grace", "soon", "prog"}), HasSubstr("--stop-grace"));
+  EXPECT_THAT(refused({"--rdzv-id", "", "prog"}), HasSubstr("--rdzv-id"));
+  EXPECT_THAT(refused({"--rdzv-id", "a\nb", "prog"}), HasSubstr("--rdzv-id"));
+  EXPECT_THAT(refused({"--log-dir=", "prog"}), HasSubstr("--log-dir"));
+  EXPECT_THAT(refused({"--standalone=1", "prog"}), HasSubstr("--standalone"));
+  EXPECT_THAT(refused({"--log-dir"}), HasSubstr("--log-dir"));
+  EXPECT_THAT(refused({"--no-python", "-m", "prog"}), HasSubstr("--no-python with --module"));
+}
+
+TEST(CommandLine, AnUnknownOptionIsNamed) {
+  EXPECT_THAT(refused({"--frobnicate=3", "prog"}), HasSubstr("--frobnicate: there is no such option"));
+  EXPECT_THAT(refused({"--standalone", "--frobnicate", "3", "prog"}), HasSubstr("--frobnicate: "));
+  EXPECT_THAT(refused({"-z", "prog"}), HasSubstr("-z: "));
+}
+
+TEST(CommandLine, NoProgramIsAnError) {
+  EXPECT_THAT(refused({}), HasSubstr("usage: muster"));
+  EXPECT_THAT(refused({"--standalone"}), HasSubstr("usage: muster"));
+  EXPECT_THAT(refused({"--"}), HasSubstr("usage: muster"));
+}
+
+TEST(CommandLine, HelpAndVersionNeedNoProgram) {
+  EXPECT_TRUE(parsed({"-h"}).help);
+  EXPECT_TRUE(parsed({"--help"}).help);
+  EXPECT_TRUE(parsed({"--version"}).version);
+}
+
+TEST(CommandLine, AFlagBeatsTheVariableWhichBeatsTheDefault) {
+  const auto environment = environment_of({{"PET_NPROC_PER_NODE", "3"}, {"PET_MAX_RESTARTS", "5"}});
+  const auto options = parsed({"--max-restarts=1", "prog"}, environment);
+  EXPECT_EQ(options.workers.number, 3);
+  EXPECT_EQ(options.max_restarts, 1);
+  EXPECT_EQ(options.origins.at("--nproc-per-node"), Origin::environment);
+  EXPECT_EQ(options.origins.at("--max-restarts"), Origin::flag);
+  EXPECT_EQ(options.origins.count("--log-dir"), 0u);
+}
+
+TEST(CommandLine, FlagsInVariablesAreNumbers) {
+  EXPECT_TRUE(parsed({"prog"}, environment_of({{"PET_NO_PYTHON", "1"}, {"PET_MODULE", "0"}})).no_python);
+  EXPECT_THAT(refused({"prog"}, environment_of({{"PET_MODULE", "yes"}})), HasSubstr("PET_MODULE: 'yes'"));
+  EXPECT_THAT(refused({"prog"}, environment_of({{"PET_NPROC_PER_NODE", ""}})),
+              HasSubstr("PET_NPROC_PER_NODE"));
+}
+
+TEST(Help, NamesEveryOption) {
+  for (const OptionRow& row : option_table()) EXPECT_THAT(help_text(), HasSubstr(row.long_name));
+}
+
+}  // namespace
+}  // namespace muster::launcher

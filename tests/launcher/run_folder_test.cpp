@@ -1,0 +1,80 @@
+#include "launcher/run_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/launcher/environment_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace muster::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+TEST(RunId, IsFreshAndPlain) {
+  EXPECT_THAT(fresh_run_id(), MatchesRegex("[0-9a-f]{8}"));
+  EXPECT_NE(fresh_run_id(), fresh_run_id());
+}
+
+TEST(FolderName, IsOneHarmlessName) {
+  EXPECT_EQ(folder_name_of("mnist-1.2_b"), "mnist-1.2_b");
+  EXPECT_EQ(folder_name_of("../../etc"), "_.._.._etc");
+  EXPECT_EQ(folder_name_of(".."), "_..");
+  EXPECT_EQ(folder_name_of("a/b c"), "a_b_c");
+  EXPECT_EQ(folder_name_of(""), "_");
+}
+
+TEST(RunFolder, J5_LogDirHoldsOneFolderForTheRun) {
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  options.log_dir = folder / "new/logs";
+  const auto made = make_run_folder(options, "mnist", environment_of({}));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->string(), folder / "new/logs/mnist");
+  EXPECT_TRUE(std::filesystem::is_directory(*made));
+  EXPECT_TRUE(make_run_folder(options, "mnist", environment_of({}))) << "an existing one is used again";
+}
+
+TEST(RunFolder, TheDefaultIsFreshAndForThisUserAlone) {
+  test::TemporaryFolder folder;
+  const auto environment = environment_of({{"TMPDIR", folder.path()}});
+  const auto first = make_run_folder({}, "mnist", environment);
+  const auto second = make_run_folder({}, "mnist", environment);
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(*first, *second);
+  EXPECT_THAT(first->string(), StartsWith(folder / ("muster-" + std::to_string(::getuid()) + "/mnist-")));
+  struct stat info {};
+  ASSERT_EQ(::stat(first->c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0700u);
+}
+
+TEST(RunFolder, ALinkInPlaceOfOurFolderIsNotFollowed) {
+  test::TemporaryFolder folder;
+  folder.write("trap/x", "");
+  std::filesystem::create_symlink(folder / "trap", folder / ("muster-" + std::to_string(::getuid())));
+  const auto made = make_run_folder({}, "mnist", environment_of({{"TMPDIR", folder.path()}}));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "trap"), {}), 1);
+}
+
+TEST(RunFolder, DevNullMeansNone) {
+  LauncherOptions options;
+  options.log_dir = "/dev/null";
+  EXPECT_TRUE(make_run_folder(options, "mnist", environment_of({}))->empty());
+}
+
+TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  options.log_dir = folder.write("file", "") + "/logs";
+  const auto made = make_run_folder(options, "mnist", environment_of({}));
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().sentence(), HasSubstr("file/logs/mnist: Not a directory (ENOTDIR)"));
+  EXPECT_THAT(made.error().sentence(), HasSubstr("--log-dir"));
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,105 @@
+#include "launcher/target.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/launcher/environment_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace muster::launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct TargetTest : ::testing::Test {
+  TargetTest() {
+    folder.write("bin/python3", "#!/bin/true", true);
+    folder.write("bin/tool", "#!/bin/true", true);
+    folder.write("venv/bin/python", "#!/bin/true", true);
+    folder.write("train.py", "");
+    folder.write("program", "#!/bin/true", true);
+    folder.write("text", "no program");
+    variables["PATH"] = (folder / "nowhere") + ":" + (folder / "bin");
+  }
+
+  Result<Target> find(std::vector<std::string> program) {
+    options.program = std::move(program);
+    return find_target(options, environment_of(variables));
+  }
+
+  int code(std::vector<std::string> program) {
+    const auto target = find(std::move(program));
+    return target ? 0 : exit_code_of_missing_target(target.error());
+  }
+
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  std::map<std::string, std::string> variables;
+};
+
+TEST_F(TargetTest, AnExecutableIsRunDirectly) {
+  EXPECT_THAT(find({folder / "program", "--x", ""})->command, ElementsAre(folder / "program", "--x", ""));
+  EXPECT_THAT(find({"tool"})->command, ElementsAre(folder / "bin/tool"));
+}
+
+TEST_F(TargetTest, AScriptGoesThroughPythonUnbuffered) {
+  EXPECT_THAT(find({folder / "train.py", "--lr", "1"})->command,
+              ElementsAre(folder / "bin/python3", "-u", folder / "train.py", "--lr", "1"));
+}
+
+TEST_F(TargetTest, AModuleGoesThroughPython) {
+  options.module = true;
+  EXPECT_THAT(find({"pkg.train", "a"})->command,
+              ElementsAre(folder / "bin/python3", "-u", "-m", "pkg.train", "a"));
+}
+
+TEST_F(TargetTest, TheVirtualEnvironmentsPythonComesBeforePath) {
+  variables["VIRTUAL_ENV"] = folder / "venv";
+  EXPECT_EQ(find({folder / "train.py"})->command[0], folder / "venv/bin/python");
+  EXPECT_EQ(find({folder / "train.py"})->why, "VIRTUAL_ENV is active");
+  variables["PYTHON_EXEC"] = "tool";
+  EXPECT_EQ(find({folder / "train.py"})->command[0], folder / "bin/tool");
+}
+
+TEST_F(TargetTest, AVirtualEnvironmentWithoutPythonIsPassedOver) {
+  variables["VIRTUAL_ENV"] = folder / "gone";
+  EXPECT_EQ(find({folder / "train.py"})->command[0], folder / "bin/python3");
+}
+
+TEST_F(TargetTest, AMissingInterpreterIsNamedWithItsVariable) {
+  variables["PYTHON_EXEC"] = "/no/python";
+  const auto target = find({folder / "train.py"});
+  ASSERT_FALSE(target);
+  EXPECT_THAT(target.error().sentence(),
+              HasSubstr("PYTHON_EXEC=/no/python: No such file or directory (ENOENT)"));
+  variables = {{"PATH", folder / "nowhere"}};
+  EXPECT_THAT(find({folder / "train.py"}).error().sentence(), HasSubstr("python3: "));
+}
+
+TEST_F(TargetTest, NoPythonRunsAScriptItself) {
+  options.no_python = true;
+  const auto script = folder.write("run.py", "#!/bin/true", true);
+  EXPECT_THAT(find({script})->command, ElementsAre(script));
+  EXPECT_EQ(code({folder / "train.py"}), 126) << "not executable";
+}
+
+TEST_F(TargetTest, WhatIsNotThereIs127) {
+  EXPECT_EQ(code({folder / "none"}), 127);
+  EXPECT_EQ(code({"no-such-program"}), 127);
+  EXPECT_EQ(code({folder / "none.py"}), 127);
+  EXPECT_EQ(code({folder / "text/below"}), 127);
+  EXPECT_THAT(find({folder / "none"}).error().sentence(),
+              HasSubstr((folder / "none") + ": No such file or directory"));
+}
+
+TEST_F(TargetTest, WhatCannotBeRunIs126) {
+  EXPECT_EQ(code({folder.path()}), 126);
+  EXPECT_EQ(code({folder / "text"}), 126);
+  std::filesystem::create_directory(folder / "folder.py");
+  EXPECT_EQ(code({folder / "folder.py"}), 126);
+  EXPECT_THAT(find({folder.path()}).error().sentence(), HasSubstr("Is a directory (EISDIR)"));
+  EXPECT_THAT(find({folder / "text"}).error().sentence(), HasSubstr("Permission denied (EACCES)"));
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,45 @@
+// Whatever kills the launcher, nothing of the job outlives it.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <random>
+#include <thread>
+
+#include "tests/system/muster_job.hpp"
+
+namespace muster::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Leftover, G1_NoWorkerIsAliveTwoSecondsAfterKill9) {
+  std::mt19937 random(20);
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    const Job job;
+    Program program(muster_command("--nproc-per-node=4", "out 1 up then wait"), job.options());
+    // From before the first fork to after the last exec; the moment is the input of this test.
+    const auto delay = std::chrono::microseconds(random() % 60'000);
+    std::this_thread::sleep_for(delay);
+    program.signal(SIGKILL);
+    ASSERT_EQ(program.wait(20s).code, 137);
+    ASSERT_TRUE(job.nothing_left(2s)) << "attempt " << attempt << ", killed after " << delay.count() << " us";
+  }
+}
+
+TEST(Leftover, G1_GrandchildrenInSessionsOfTheirOwnGoToo) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const Job job;
+    Program program(
+        muster_command("--nproc-per-node=2", "session-grandchild " + (job.folder / "grandchild-{rank}") +
+                                                 " 60000 then await " + (job.folder / "grandchild-{rank}") +
+                                                 " then out 1 up then wait"),
+        job.options());
+    ASSERT_TRUE(program.wait_for("up", 20s));
+    program.signal(SIGKILL);
+    ASSERT_EQ(program.wait(20s).code, 137);
+    ASSERT_TRUE(job.nothing_left(2s)) << "attempt " << attempt;
+  }
+}
+
+}  // namespace
+}  // namespace muster::test
