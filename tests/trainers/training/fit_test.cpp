@@ -1,0 +1,191 @@
+#include "trainers/training/fit.hpp"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "tests/trainers/thread_group.hpp"
+#include "tests/trainers/tiny_mnist.hpp"
+#include "trainers/optim/adam.hpp"
+#include "trainers/tensor/sequential.hpp"
+
+namespace muster::trainers {
+namespace {
+
+constexpr std::uint32_t kTrainSamples = 200;
+constexpr std::uint32_t kTestSamples = 61;
+
+struct Killed : std::runtime_error {
+  Killed() : std::runtime_error("killed, as the test wanted") {}
+};
+
+/// A model that lets its rank die in the backward pass of some step.
+class Mortal final : public Module {
+ public:
+  Mortal(Module& model, std::int64_t dies_at) : model_(model), steps_left_(dies_at) {}
+  Tensor& forward(Tensor& input) override { return model_.forward(input); }
+  Tensor& backward(Tensor& output_gradient, InputGradient wanted) override {
+    if (steps_left_-- == 0) throw Killed();
+    return model_.backward(output_gradient, wanted);
+  }
+  std::vector<Parameter*> parameters() override { return model_.parameters(); }
+
+ private:
+  Module& model_;
+  std::int64_t steps_left_;
+};
+
+struct RunResult {
+  std::vector<float> parameters = {};
+  Accuracy accuracy;
+  TrainingState state;
+};
+
+struct RunPlan {
+  int world_size = 2;
+  FitOptions fit = {.epochs = 2, .batch_size = 8, .seed = 3, .checkpoint_every_steps = 7, .max_steps = 0};
+  std::filesystem::path checkpoints = {};
+  std::int64_t dies_at = -1;
+};
+
+class FitTest : public testing::Test {
+ protected:
+  FitTest() {
+    write_tiny_mnist(data_.path(), kTrainSamples, kTestSamples);
+    train_.emplace(ImageDataset::load(data_.path(), Split::train));
+    test_.emplace(ImageDataset::load(data_.path(), Split::test));
+  }
+
+  RunResult train_on(worker::ProcessGroup& group, const RunPlan& plan) {
+    auto inner = multi_layer_perceptron({784, 16, 10}, plan.fit.seed);
+    Mortal model(inner, plan.dies_at);
+    Adam optimizer(model.parameters(), {.learning_rate = 3e-3});
+    Report report({.program = "test", .speaks = false, .metrics_file = {}});
+    const RunIdentity identity{.model = "m", .samples = kTrainSamples, .seed = plan.fit.seed};
+    Checkpointer checkpointer({.folder = plan.checkpoints}, identity, model.parameters(), optimizer, group,
+                              report);
+    Fit fit({model, optimizer, group, *train_, *test_, checkpointer, report}, plan.fit);
+    fit.run();
+    RunResult result{.accuracy = evaluate(model, *test_, group), .state = fit.state()};
+    for (auto* parameter : model.parameters()) {
+      const auto values = parameter->value.values();
+      result.parameters.insert(result.parameters.end(), values.begin(), values.end());
+    }
+    return result;
+  }
+
+  /// Rank 0's result; every rank's must be the same.
+  RunResult run(const RunPlan& plan) {
+    ThreadWorld world(plan.world_size);
+    std::vector<RunResult> results(static_cast<std::size_t>(plan.world_size));
+    world.run(
+        [&](ThreadGroup& group) { results[static_cast<std::size_t>(group.rank())] = train_on(group, plan); });
+    for (const auto& result : results) {
+      EXPECT_EQ(result.parameters, results[0].parameters);
+      EXPECT_EQ(result.accuracy.correct, results[0].accuracy.correct);
+    }
+    return results[0];
+  }
+
+  TemporaryFolder data_;
+  TemporaryFolder scratch_;
+  std::optional<ImageDataset> train_;
+  std::optional<ImageDataset> test_;
+};
+
+TEST_F(FitTest, Learns) {
+  RunPlan plan;
+  plan.fit.epochs = 6;
+  const auto result = run(plan);
+  EXPECT_EQ(result.accuracy.total, kTestSamples);
+  EXPECT_GT(result.accuracy.fraction(), 0.9);
+  EXPECT_EQ(result.state.epoch, 6);
+  EXPECT_EQ(result.state.step, 6 * 13);  // 200 samples / 2 workers / 8, the last batch of 4
+}
+
+TEST_F(FitTest, TheSameRunGivesTheSameBits) { EXPECT_EQ(run({}).parameters, run({}).parameters); }
+
+TEST_F(FitTest, KilledAndResumedGivesTheSameBits) {
+  const auto whole = run({}).parameters;
+  // Before the first checkpoint, around the second, around the epoch's end, in the last step.
+  for (std::int64_t dies_at : {0, 5, 7, 12, 13, 14, 19, 25}) {
+    SCOPED_TRACE(dies_at);
+    RunPlan plan;
+    plan.checkpoints = scratch_ / std::to_string(dies_at);
+    plan.dies_at = dies_at;
+    EXPECT_THROW(run(plan), Killed);
+    plan.dies_at = -1;
+    ASSERT_EQ(run(plan).parameters, whole);
+  }
+}
+
+TEST_F(FitTest, WorldsOfAnySizeAgreeAtTheSameGlobalBatch) {
+  const auto alone = run({.world_size = 1, .fit = {.epochs = 2, .batch_size = 40, .seed = 3}}).parameters;
+  for (int size : {2, 4}) {
+    SCOPED_TRACE(size);
+    const auto parameters =
+        run({.world_size = size, .fit = {.epochs = 2, .batch_size = 40 / size, .seed = 3}}).parameters;
+    ASSERT_EQ(parameters.size(), alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(parameters[i], alone[i], 1e-4);
+  }
+}
+
+TEST_F(FitTest, GoesOnAtAnotherWorldSize) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "rescale";
+  plan.dies_at = 10;
+  EXPECT_THROW(run(plan), Killed);  // step 7 is saved: 112 samples of 200
+  plan.dies_at = -1;
+  plan.world_size = 4;
+  const auto result = run(plan);
+  EXPECT_EQ(result.state.epoch, 2);
+  EXPECT_EQ(result.state.step, 7 + 3 + 7);  // 88 left: 32 + 32 + 24; then 200 / 32
+}
+
+TEST_F(FitTest, StopsAtTheStepLimitAndGoesOnFromThere) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "limit";
+  plan.fit.max_steps = 5;
+  const auto stopped = run(plan);
+  EXPECT_EQ(stopped.state.step, 5);
+  EXPECT_EQ(stopped.state.position, 80);
+  plan.fit.max_steps = 0;
+  EXPECT_EQ(run(plan).parameters, run({}).parameters);
+}
+
+TEST_F(FitTest, AFinishedRunIsNotTrainedAgain) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "finished";
+  const auto first = run(plan);
+  plan.dies_at = 0;
+  EXPECT_EQ(run(plan).parameters, first.parameters);
+}
+
+TEST_F(FitTest, AnotherRunsCheckpointIsRefusedOnEveryRankAndKept) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "other";
+  run(plan);
+  plan.fit.seed = 4;
+  ThreadWorld world(2);
+  world.run([&](ThreadGroup& group) {
+    try {
+      train_on(group, plan);
+      ADD_FAILURE() << "must not train";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(group.rank() == 0 ? "made with seed '3', this run has '4'"
+                                                                     : "rank 0 found no usable checkpoint"));
+    }
+  });
+  plan.fit.seed = 3;
+  plan.dies_at = 0;
+  EXPECT_EQ(run(plan).state.epoch, 2);
+}
+
+TEST_F(FitTest, ADiskThatCannotBeWrittenDoesNotStopTheTraining) {
+  RunPlan plan;
+  plan.checkpoints = "/proc/no-folder-can-be-made-here";
+  EXPECT_EQ(run(plan).parameters, run({}).parameters);
+}
+
+}  // namespace
+}  // namespace muster::trainers

@@ -1,0 +1,68 @@
+#include "trainers/training/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace muster::trainers {
+
+using Json = nlohmann::ordered_json;
+
+Report::Report(ReportOptions options) : options_(std::move(options)) {
+  if (options_.speaks && !options_.metrics_file.empty()) metrics_ = MetricsFile(options_.metrics_file);
+}
+
+void Report::line(const std::string& text) const {
+  if (!options_.speaks) return;
+  fmt::print("{}: {}\n", options_.program, text);
+  std::fflush(stdout);
+}
+
+void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& state) {
+  for (const auto& why : from.skipped) line("checkpoint skipped: " + why);
+  line(fmt::format("resumed from {}: step {}, epoch {}, sample {} of it", from.path.string(), state.step,
+                   state.epoch + 1, state.position));
+  metrics_.write(Json{{"event", "resumed"},
+                      {"step", state.step},
+                      {"epoch", state.epoch},
+                      {"position", state.position},
+                      {"path", from.path.string()},
+                      {"skipped", from.skipped}});
+}
+
+void Report::step(const TrainingState& state, double loss) {
+  metrics_.write(Json{{"event", "step"}, {"step", state.step}, {"epoch", state.epoch}, {"loss", loss}});
+}
+
+void Report::stretch(const StretchReport& report, const TrainingState& state) {
+  if (!options_.quiet) {
+    line(fmt::format("epoch {} of {}{}: loss {:.4f}, test accuracy {:.4f}, {:.0f} samples/s", report.epoch,
+                     report.epochs, report.complete ? "" : fmt::format(" (stopped at step {})", state.step),
+                     report.loss, report.accuracy.fraction(), report.samples_per_s));
+  }
+  metrics_.write(Json{{"event", "epoch"},
+                      {"step", state.step},
+                      {"epoch", report.epoch},
+                      {"complete", report.complete},
+                      {"loss", report.loss},
+                      {"test_correct", report.accuracy.correct},
+                      {"test_total", report.accuracy.total},
+                      {"test_accuracy", report.accuracy.fraction()},
+                      {"samples_per_s", std::round(report.samples_per_s)}});
+}
+
+void Report::checkpoint_failed(std::int64_t step, const std::string& why) {
+  if (!checkpoint_failure_said_) {
+    line(fmt::format("checkpoint of step {} not saved: {}; training goes on with the one before", step, why));
+  }
+  checkpoint_failure_said_ = true;
+  metrics_.write(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
+}
+
+void Report::exported(const std::filesystem::path& path) {
+  if (!options_.quiet) line("parameters exported to " + path.string());
+}
+
+}  // namespace muster::trainers

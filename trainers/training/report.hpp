@@ -1,0 +1,51 @@
+// What a user sees of a run, and what its metrics file gets: one function for each thing that happens. Only
+// rank 0 speaks; the others hold a Report that says nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/worker/checkpoint.hpp"
+#include "trainers/training/evaluation.hpp"
+#include "trainers/training/metrics.hpp"
+#include "trainers/training/state.hpp"
+
+namespace muster::trainers {
+
+struct ReportOptions {
+  std::string program;  ///< put before each line
+  bool speaks = true;   ///< false on ranks other than 0
+  bool quiet = false;   ///< no lines for what goes well, but for the resume
+  std::filesystem::path metrics_file;
+};
+
+/// A stretch of training between two evaluations.
+struct StretchReport {
+  std::int64_t epoch = 0;   ///< counts from 1
+  std::int64_t epochs = 0;  ///< asked for
+  bool complete = true;     ///< false: stopped within the epoch
+  double loss = 0;          ///< mean over the epoch's samples so far, all ranks
+  double samples_per_s = 0;
+  Accuracy accuracy = {};
+};
+
+class Report {
+ public:
+  explicit Report(ReportOptions options);
+
+  void resumed(const worker::LoadedCheckpoint& from, const TrainingState& state);
+  void step(const TrainingState& state, double loss);
+  void stretch(const StretchReport& report, const TrainingState& state);
+  /// Said once; training goes on with the checkpoint before.
+  void checkpoint_failed(std::int64_t step, const std::string& why);
+  void exported(const std::filesystem::path& path);
+
+ private:
+  void line(const std::string& text) const;
+
+  ReportOptions options_;
+  MetricsFile metrics_;
+  bool checkpoint_failure_said_ = false;
+};
+
+}  // namespace muster::trainers
