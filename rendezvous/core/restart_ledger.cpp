@@ -23,30 +23,34 @@ bool RestartLedger::budget_left(Instant now) const {
   if (!policy_.restart_window) return true;
   const Instant since = now - policy_.restart_window->per;
   const auto in_window =
-      std::count_if(charged_at_.begin(), charged_at_.end(), [&](Instant t) { return t > since; });
+      std::count_if(state_.charged_at.begin(), state_.charged_at.end(), [&](Instant t) { return t > since; });
   return in_window < policy_.restart_window->count;
 }
 
-bool RestartLedger::startup_failure(const WorkerFailure& failure) const {
-  return failure.cause.kind == ExitCause::Kind::exited && !failure.initialised &&
-         std::chrono::milliseconds(failure.lived_ms) < policy_.startup_window;
+/// What a failure at the start is known again by: the exit code, or the errno of a start that may pass,
+/// negated.
+std::optional<int> RestartLedger::startup_code(const WorkerFailure& failure) const {
+  if (failure.cause.kind == ExitCause::Kind::start_failed) return -failure.cause.value;
+  const bool at_start = failure.cause.kind == ExitCause::Kind::exited && !failure.initialised &&
+                        std::chrono::milliseconds(failure.lived_ms) < policy_.startup_window;
+  return at_start ? std::optional(failure.cause.value) : std::nullopt;
 }
 
 Verdict RestartLedger::judge(const WorkerFailure& failure, Instant now) {
   if (failure.cause.kind == ExitCause::Kind::start_failed && !passes_with_time(failure.cause.value))
     return {false, "trying again would not help"};
-  const bool at_start = startup_failure(failure);
-  if (at_start && startup_code_ == failure.cause.value)
+  const std::optional<int> code = startup_code(failure);
+  if (code && code == state_.startup_code)
     return {false, fmt::format("twice in a row within {} of its start, so it is not started again ({} of {} "
                                "restarts used)",
                                human(policy_.startup_window), restarts(), policy_.max_restarts)};
-  startup_code_ = at_start ? std::optional(failure.cause.value) : std::nullopt;
+  state_.startup_code = code;
   return charge(short_failure(failure), now);
 }
 
-Verdict RestartLedger::judge_lost_node(const NodeId& node, Instant now) {
-  startup_code_.reset();
-  return charge(node + " (lost)", now);
+Verdict RestartLedger::judge_missing_node(const NodeId& node, const char* how, Instant now) {
+  state_.startup_code.reset();
+  return charge(fmt::format("{} ({})", node, how), now);
 }
 
 Verdict RestartLedger::charge(std::string line, Instant now) {
@@ -56,31 +60,17 @@ Verdict RestartLedger::charge(std::string line, Instant now) {
                                  human(policy_.restart_window->per))};
     return {false, ""};
   }
-  ++count_;
-  lines_.push_back(std::move(line));
-  if (lines_.size() > max_restart_lines) lines_.erase(lines_.begin());
-  charged_at_.push_back(now);
+  ++state_.count;
+  state_.lines.push_back(std::move(line));
+  if (state_.lines.size() > max_restart_lines) state_.lines.erase(state_.lines.begin());
+  state_.charged_at.push_back(now);
   if (policy_.restart_window)
-    while (charged_at_.front() <= now - policy_.restart_window->per) charged_at_.pop_front();
+    while (state_.charged_at.front() <= now - policy_.restart_window->per) state_.charged_at.pop_front();
   else
-    charged_at_.clear();
+    state_.charged_at.clear();
   return {true, fmt::format("restart {} of {}", restarts(), policy_.max_restarts)};
 }
 
-RestartLedger::State RestartLedger::state(Instant now) const {
-  State state{count_, lines_, {}, startup_code_};
-  for (const Instant at : charged_at_) state.ages.push_back(now - at);
-  return state;
-}
-
-void RestartLedger::restore(const State& state, Instant now) {
-  count_ = state.count;
-  lines_ = state.lines;
-  startup_code_ = state.startup_code;
-  charged_at_.clear();
-  for (const Duration age : state.ages) charged_at_.push_back(now - age);
-}
-
-void RestartLedger::adopt(int restarts_so_far) { count_ = std::max(count_, restarts_so_far); }
+void RestartLedger::adopt(int restarts_so_far) { state_.count = std::max(state_.count, restarts_so_far); }
 
 }  // namespace muster::rendezvous

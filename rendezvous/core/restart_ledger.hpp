@@ -22,42 +22,43 @@ constexpr int max_restart_lines = 100;
 
 class RestartLedger {
  public:
+  struct State {
+    int count = 0;
+    std::vector<std::string> lines;
+    std::deque<Instant> charged_at;   ///< what the window still sees, oldest first
+    std::optional<int> startup_code;  ///< the round before ended by this code within the start-up window
+    bool operator==(const State&) const = default;
+  };
+
   explicit RestartLedger(const JobPolicy& policy) : policy_(policy) {}
+  RestartLedger(const JobPolicy& policy, State state) : policy_(policy), state_(std::move(state)) {}
 
   /// The first failure of a round. Charges the budget if it allows a restart.
   Verdict judge(const WorkerFailure& failure, Instant now);
 
-  /// A node was lost and the job cannot go on without it.
-  Verdict judge_lost_node(const NodeId& node, Instant now);
+  /// A node is missing and the job cannot go on without it; `how`: "lost", "left".
+  Verdict judge_missing_node(const NodeId& node, const char* how, Instant now);
+
+  /// A round outlived the start-up window: whatever fails next is not a failure to start.
+  void round_worked() { state_.startup_code.reset(); }
 
   bool budget_left(Instant now) const;
 
   /// Restarts after failures so far, and one line for each of the last max_restart_lines of them.
-  int restarts() const { return count_; }
-  const std::vector<std::string>& lines() const { return lines_; }
+  int restarts() const { return state_.count; }
+  const std::vector<std::string>& lines() const { return state_.lines; }
 
-  struct State {
-    int count = 0;
-    std::vector<std::string> lines;
-    std::vector<Duration> ages;  ///< of the charges that the window still sees, oldest first
-    std::optional<int> startup_code;
-    bool operator==(const State&) const = default;
-  };
-  State state(Instant now) const;
-  void restore(const State& state, Instant now);
+  const State& state() const { return state_; }
 
   /// A daemon that came back without its journal learns the count from the agents.
   void adopt(int restarts);
 
  private:
   Verdict charge(std::string line, Instant now);
-  bool startup_failure(const WorkerFailure& failure) const;
+  std::optional<int> startup_code(const WorkerFailure& failure) const;
 
   JobPolicy policy_;
-  int count_ = 0;
-  std::vector<std::string> lines_;
-  std::deque<Instant> charged_at_;
-  std::optional<int> startup_code_;  ///< the round before ended by this code within the start-up window
+  State state_;
 };
 
 }  // namespace muster::rendezvous

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace muster::rendezvous {
 
 std::string count_of(int n, const std::string& noun) {
@@ -10,7 +12,7 @@ std::string count_of(int n, const std::string& noun) {
 
 std::string names_of(const std::vector<NodeId>& some, int total) {
   std::string text;
-  const int shown = std::min<int>(static_cast<int>(some.size()), max_names_in_sentence);
+  const int shown = std::min({static_cast<int>(some.size()), max_names_in_sentence, total});
   for (int i = 0; i < shown; ++i) {
     if (i > 0) text += i + 1 == total ? " and " : ", ";
     text += some[static_cast<std::size_t>(i)];

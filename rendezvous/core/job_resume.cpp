@@ -1,0 +1,82 @@
+// Nodes that come back after a broken connection, and a daemon that comes back without its journal: nothing
+// restarts because of either.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rendezvous/core/job.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+bool sound(const NodeId& node, const Resume& resume) {
+  constexpr int last_sane_round = 1 << 30;
+  return resume.offer.node == node && resume.offer.local_workers >= 1 &&
+         resume.offer.local_workers <= max_local_workers && resume.round >= 1 &&
+         resume.round <= last_sane_round && resume.group_world_size >= 1 &&
+         resume.group_world_size <= max_nodes_limit && resume.group_rank >= 0 &&
+         resume.group_rank < resume.group_world_size && resume.first_rank >= 0 && resume.restart_count >= 0;
+}
+
+}  // namespace
+
+void Job::hear(const NodeId& node, const Resume& resume) {
+  if (!sound(node, resume))
+    return tell(node, Refused{RefusalCode::malformed, "a Resume of " + node + " makes no sense"});
+  const Member* member = members_.find(node);
+  if (member && member->offer.incarnation != resume.offer.incarnation) {
+    lose(node, "its agent was started anew");
+    if (over()) return tell(node, JobEnded{outcome_});
+  }
+  if (resume.round > last_round_) adopt(resume);
+  if (live(resume.round)) {
+    const bool its_place =
+        round_->state().adopted ? round_->claim(resume.group_rank, resume) : round_->seat(node) != nullptr;
+    if (its_place && !round_->seat(node)->stopped) {
+      members_.join(resume.offer, Stand::seated);
+      round_->mark_back(node);
+      return remind(node);
+    }
+  }
+  member = members_.find(node);
+  if (member && member->stand == Stand::seated && !live(resume.round)) {
+    lose(node, fmt::format("it came back from round {}", resume.round));
+    if (over()) return tell(node, JobEnded{outcome_});
+  }
+  members_.join(resume.offer, Stand::between);
+  tell(node, StopWorkers{resume.round, fmt::format("round {} ended while {} was away", resume.round, node)});
+}
+
+/// What the node may have missed while it was away.
+void Job::remind(const NodeId& node) {
+  if (phase_ == Phase::draining && round_->waits_for_safe(*round_->seat(node)))
+    tell(node, Drain{round_->number(), std::max(ending_.deadline - now_, Duration::zero()), ending_.reason});
+  if (phase_ != Phase::stopping) return;
+  ending_.deadline = std::max(ending_.deadline, now_ + policy_.stop_deadline);
+  tell(node, StopWorkers{round_->number(), ending_.reason});
+}
+
+/// A round that this job does not know is the newest: the journal is missing or has lost its end, and the
+/// agents know better. The other nodes of that round have the resume window to say so too.
+void Job::adopt(const Resume& resume) {
+  std::vector<NodeId> seated;
+  for (const auto& [node, member] : members_.all())
+    if (member.stand == Stand::seated) seated.push_back(node);
+  for (const NodeId& node : seated) {
+    if (members_.find(node)->connected())
+      tell(node, StopWorkers{round_->number(), fmt::format("round {} is newer", resume.round)});
+    members_.set_stand(node, Stand::between);
+  }
+  last_round_ = resume.round;
+  round_ = Round::adopted(resume.round, resume.group_world_size, resume.restart_count, policy_.max_restarts);
+  ledger_.adopt(resume.restart_count);
+  gathering_ = {};
+  growth_.reset();
+  ending_ = {};
+  first_success_.reset();
+  unclaimed_until_ = now_ + policy_.resume_window;
+  running_since_ = now_;
+  enter(Phase::running);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,96 @@
+#include "tests/sim/agent_model.hpp"
+
+#include <fmt/format.h>
+
+namespace muster::sim {
+
+using namespace rendezvous;
+
+std::vector<AgentMessage> AgentModel::greeting() const {
+  if (!assignment_) {
+    if (leaving_) return {Join{offer_}, Leave{"SIGTERM"}};
+    return {Join{offer_}};
+  }
+  Resume resume;
+  resume.offer = offer_;
+  resume.round = assignment_->round;
+  resume.group_rank = assignment_->group_rank;
+  resume.group_world_size = assignment_->group_world_size;
+  resume.first_rank = assignment_->first_rank;
+  resume.restart_count = assignment_->restart_count;
+  resume.workers_alive = alive_workers();
+  std::vector<AgentMessage> messages{resume};
+  if (failure_) messages.emplace_back(*failure_);
+  if (workers_ == Workers::succeeded) messages.emplace_back(WorkersSucceeded{resume.round});
+  if (safe_) messages.emplace_back(WorkersSafe{resume.round, 1});
+  if (leaving_) messages.emplace_back(Leave{"SIGTERM"});
+  return messages;
+}
+
+AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
+  Reply reply;
+  if (const auto* assignment = std::get_if<Assignment>(&message)) {
+    if (assignment_ && assignment_->round == assignment->round) return reply;
+    if (assignment_)
+      reply.error = fmt::format("{} got round {} while it still has round {}", offer_.node, assignment->round,
+                                assignment_->round);
+    assignment_ = *assignment;
+    workers_ = Workers::running;
+  } else if (const auto* drain = std::get_if<Drain>(&message)) {
+    if (assignment_ && drain->round == assignment_->round && !drain_asked_) {
+      drain_asked_ = true;
+      reply.chore = Chore::save;
+    }
+  } else if (const auto* stop = std::get_if<StopWorkers>(&message)) {
+    if (assignment_ && stop->round == assignment_->round && !stop_asked_) {
+      stop_asked_ = true;
+      reply.chore = Chore::stop;
+    }
+  } else if (const auto* ended = std::get_if<JobEnded>(&message)) {
+    outcome_ = ended->outcome;
+    workers_ = Workers::none;
+  } else if (const auto* refused = std::get_if<Refused>(&message)) {
+    refused_ = *refused;
+    workers_ = Workers::none;
+  }
+  return reply;
+}
+
+std::vector<AgentMessage> AgentModel::done(Chore chore, int round) {
+  if (!assignment_ || assignment_->round != round) return {};
+  if (chore == Chore::save) {
+    if (stop_asked_) return {};
+    safe_ = true;
+    return {WorkersSafe{round, 1}};
+  }
+  assignment_.reset();
+  failure_.reset();
+  workers_ = Workers::none;
+  drain_asked_ = safe_ = stop_asked_ = false;
+  if (leaving_) return {WorkersStopped{round}};
+  offer_.store_port = static_cast<std::uint16_t>(offer_.store_port + 1);
+  return {WorkersStopped{round}, Join{offer_}};
+}
+
+std::vector<AgentMessage> AgentModel::worker_fails(int exit_code, std::int64_t lived_ms) {
+  workers_ = Workers::failed;
+  failure_ = WorkerFailed{assignment_->round, {}};
+  failure_->failure.node = offer_.node;
+  failure_->failure.rank = assignment_->first_rank;
+  failure_->failure.round = assignment_->round;
+  failure_->failure.lived_ms = lived_ms;
+  failure_->failure.cause = ExitCause::exited(exit_code);
+  return {*failure_};
+}
+
+std::vector<AgentMessage> AgentModel::workers_succeed() {
+  workers_ = Workers::succeeded;
+  return {WorkersSucceeded{assignment_->round}};
+}
+
+std::vector<AgentMessage> AgentModel::leave() {
+  leaving_ = true;
+  return {Leave{"SIGTERM"}};
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include "rendezvous/core/sentences.hpp"
+#include "tests/sim/world.hpp"
+
+namespace muster::sim {
+
+using namespace rendezvous;
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class... Case>
+struct Cases : Case... {
+  using Case::operator()...;
+};
+template <class... Case>
+Cases(Case...) -> Cases<Case...>;
+
+std::string text_of(const DaemonMessage& message) {
+  return std::visit(
+      Cases{[](const Waiting& m) { return "Waiting: " + m.reason; },
+            [](const Assignment& m) {
+              return fmt::format("Assignment: round {}, group rank {} of {}, restart {}: {}", m.round,
+                                 m.group_rank, m.group_world_size, m.restart_count, m.reason);
+            },
+            [](const Drain& m) { return fmt::format("Drain {}: {}", m.round, m.reason); },
+            [](const StopWorkers& m) { return fmt::format("StopWorkers {}: {}", m.round, m.reason); },
+            [](const JobEnded& m) { return "JobEnded: " + m.outcome.reason; },
+            [](const Refused& m) { return "Refused: " + m.reason; }},
+      message);
+}
+
+}  // namespace
+
+void World::step(const Event& event) {
+  if (!result_.wrong.empty()) return;
+  steps_at_once_ = last_step_ == now_ ? steps_at_once_ + 1 : 0;
+  last_step_ = now_;
+  if (steps_at_once_ > 5'000) return wrong("the job spins: " + job_->reason(daemon_now()));
+  ++result_.steps;
+  const std::vector<Effect> effects = job_->step(event, daemon_now());
+  if (auto broken = judge_.look_at(*job_, effects); !broken.empty()) return wrong(broken);
+  if (random_.chance(5)) {
+    if (auto broken = Judge::look_at_snapshot(*job_, daemon_now()); !broken.empty()) return wrong(broken);
+    job_ = std::make_unique<Job>(Job::restore(job_->snapshot(daemon_now()), daemon_now()));
+  }
+  for (const Effect& effect : effects) route(effect);
+  arm();
+}
+
+void World::route(const Effect& effect) {
+  if (const auto* job_over = std::get_if<JobOver>(&effect)) {
+    over_ = true;
+    trace([&] { return "OVER: " + job_over->outcome.reason; });
+  }
+  if (const auto* answer = std::get_if<Answer>(&effect)) trace([&] { return "operator: " + answer->text; });
+  const auto* to_agent = std::get_if<ToAgent>(&effect);
+  if (!to_agent) return;
+  const auto session = sessions_.find(to_agent->node);
+  trace([&] {
+    return fmt::format("-> {}{} {}", to_agent->node, session == sessions_.end() ? " (away)" : "",
+                       text_of(to_agent->message));
+  });
+  if (session != sessions_.end()) send_down(session->second, to_agent->message);
+}
+
+void World::arm() {
+  if (!daemon_up_) return;
+  const auto wake_at = job_->wake_at();
+  if (!wake_at || wake_at == armed_) return;
+  armed_ = wake_at;
+  after(std::max(*wake_at - daemon_now(), Duration::zero()), [this, at = *wake_at] {
+    if (!daemon_up_ || armed_ != at) return;
+    armed_.reset();
+    step(Tick{});
+  });
+}
+
+void World::hear_from(int connection, const AgentMessage& message) {
+  Connection& from = connections_.at(connection);
+  if (from.cut || !daemon_up_) return;
+  const Node& node = nodes_[static_cast<std::size_t>(from.node)];
+  if (!from.admitted && !admit(connection, message)) return;
+  const auto session = sessions_.find(node.name);
+  if (session == sessions_.end() || session->second != connection) return;
+  trace([&] { return fmt::format("   {} says #{}", node.name, message.index()); });
+  if (const auto* succeeded = std::get_if<WorkersSucceeded>(&message))
+    judge_.note_success(node.name, succeeded->round);
+  if (std::holds_alternative<Leave>(message)) judge_.note_leave();
+  step(FromAgent{node.name, message});
+}
+
+bool World::admit(int connection, const AgentMessage& message) {
+  Connection& from = connections_.at(connection);
+  const std::string& name = nodes_[static_cast<std::size_t>(from.node)].name;
+  const auto* join = std::get_if<Join>(&message);
+  const auto* resume = std::get_if<Resume>(&message);
+  if (!join && !resume) return false;
+  from.admitted = true;
+  const auto old = sessions_.find(name);
+  if (old != sessions_.end()) {
+    // In this world an old connection of the same node is always dead: the daemon asks it, and finds out; or
+    // sees that it is the same agent and puts the new one in its place.
+    if (random_.chance(50)) notice_loss(old->second, LossKind::closed);
+  }
+  const NodeOffer& offer = join ? join->offer : resume->offer;
+  const Member* member = job_->membership().find(name);
+  if (member && member->connected() && member->offer.incarnation != offer.incarnation)
+    step(ConnectionLost{name, LossKind::closed, "connection closed"});
+  sessions_[name] = connection;
+  if (const auto refused = job_->refusal(offer, daemon_now())) {
+    trace([&] { return name + " is turned away: " + refused->reason; });
+    send_down(connection, *refused);
+    return false;
+  }
+  return true;
+}
+
+void World::notice_loss(int connection, LossKind kind) {
+  const std::string& name = nodes_[static_cast<std::size_t>(connections_.at(connection).node)].name;
+  const auto session = sessions_.find(name);
+  if (!daemon_up_ || session == sessions_.end() || session->second != connection) return;
+  sessions_.erase(session);
+  trace([&] { return name + " is off"; });
+  step(ConnectionLost{name, kind, kind == LossKind::silent ? "nothing heard for 15 s" : "connection closed"});
+}
+
+void World::crash_daemon() {
+  if (!daemon_up_) return;
+  trace([&] { return "the daemon crashes"; });
+  daemon_up_ = false;
+  armed_.reset();
+  sessions_.clear();
+  if (!options_.forgetful_daemon) memory_ = job_->snapshot(daemon_now());
+  for (auto& [id, connection] : connections_)
+    if (!connection.cut) cut(id, LossKind::closed);
+  after(random_.ms(0, 15'000), [this] { restart_daemon(); });
+}
+
+void World::restart_daemon() {
+  trace([&] { return "the daemon is back"; });
+  daemon_up_ = true;
+  job_ = std::make_unique<Job>(memory_ ? Job::restore(*memory_, daemon_now()) : Job("job", policy_));
+  if (!memory_) over_ = false;
+  if (memory_) step(Restarted{});
+}
+
+bool World::member_knows(const std::string& node) const {
+  const Member* member = job_->membership().find(node);
+  return member && (member->connected() || sessions_.count(node) == 0);
+}
+
+}  // namespace muster::sim
