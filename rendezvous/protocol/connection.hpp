@@ -30,6 +30,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     enum class Kind {
       closed,  ///< by the other side, or because its process is gone
       broken,  ///< by the network
+      silent,  ///< by whoever watches the time: nothing was heard for too long
       slow     ///< the peer does not take what is sent to it
     };
     Kind kind = Kind::closed;

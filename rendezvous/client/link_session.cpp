@@ -1,0 +1,139 @@
+#include "rendezvous/client/link_session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster::rendezvous {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSilentIntervals = 3;
+constexpr std::size_t kMaxUnsentBytes = 8 * 1024 * 1024;
+
+std::string local_address_of(const TcpSocket& socket) {
+  boost::system::error_code error;
+  const auto local = socket.local_endpoint(error);
+  return error ? "" : local.address().to_string();
+}
+
+std::string peer_of(const TcpSocket& socket) {
+  boost::system::error_code error;
+  const auto remote = socket.remote_endpoint(error);
+  return error ? "a peer that is gone" : text(remote);
+}
+
+}  // namespace
+
+LinkSession::LinkSession(boost::asio::io_context& io, TcpSocket socket, const Hello& hello, Timing timing,
+                         const Token* token, std::shared_ptr<Owner> owner)
+    : handshake_(hello, token),
+      timing_(timing),
+      owner_(std::move(owner)),
+      timer_(io),
+      local_address_(local_address_of(socket)) {
+  auto peer = peer_of(socket);
+  connection_ = plain_connection(std::move(socket), std::move(peer));
+}
+
+void LinkSession::start() {
+  connection_->start(shared_from_this());
+  write(handshake_.first_frame());
+  end_after(timing_.handshake_timeout, "no answer to the handshake");
+}
+
+void LinkSession::send(AgentMessage message) {
+  const auto complete = [this](NodeOffer& offer) {
+    if (offer.address.empty()) offer.address = local_address_;
+  };
+  if (auto* join = std::get_if<Join>(&message)) complete(join->offer);
+  if (auto* resume = std::get_if<Resume>(&message)) complete(resume->offer);
+  write(encode(message));
+}
+
+void LinkSession::write(std::string frame) {
+  ++traffic_.messages_sent;
+  connection_->send(std::move(frame));
+}
+
+LinkSession::Traffic LinkSession::traffic() const {
+  auto traffic = traffic_;
+  traffic.bytes_sent = connection_->bytes_sent();
+  traffic.bytes_received = connection_->bytes_received();
+  return traffic;
+}
+
+void LinkSession::on_frame(const Frame& frame) {
+  if (!owner_) return;
+  ++traffic_.messages_received;
+  last_heard_ = Clock::now();
+  if (!open_) return on_handshake(frame);
+  if (frame.type == FrameType::heartbeat) return;
+  const auto message = decode_daemon_message(frame);
+  if (!message) return end("the daemon sent " + message.error().sentence());
+  const auto owner = owner_;  // it may close this session
+  owner->on_message(*message);
+}
+
+void LinkSession::on_handshake(const Frame& frame) {
+  auto step = handshake_.on_frame(frame);
+  if (!step.reply.empty()) write(std::move(step.reply));
+  if (step.welcome) opened(*step.welcome);
+  if (!step.refused) return;
+  const auto owner = owner_;
+  owner->on_refused(*step.refused);
+  connection_->close_after_sending();
+  end_after(timing_.linger, "refused");
+}
+
+void LinkSession::opened(const Welcome& welcome) {
+  open_ = true;
+  connection_->allow(kMaxPayloadBytes, kMaxUnsentBytes);
+  heartbeat_interval_ = std::chrono::milliseconds(std::clamp(welcome.heartbeat_interval_ms, 10u, 3'600'000u));
+  timer_.cancel();
+  const auto owner = owner_;
+  owner->on_welcome();
+  if (owner_) beat();
+}
+
+void LinkSession::beat() {
+  timer_.expires_after(heartbeat_interval_);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || !self->owner_) return;
+    const auto silent = Clock::now() - self->last_heard_;
+    if (silent >= kSilentIntervals * self->heartbeat_interval_)
+      return self->end(fmt::format("nothing was heard from it for {}", human(silent)));
+    self->write(encode_heartbeat());
+    self->beat();
+  });
+}
+
+void LinkSession::end_after(Duration limit, const char* why) {
+  timer_.expires_after(limit);
+  timer_.async_wait([self = shared_from_this(), why](const boost::system::error_code& error) {
+    if (!error) self->end(why);
+  });
+}
+
+void LinkSession::close() {
+  owner_.reset();
+  connection_->close_after_sending();
+  end_after(timing_.linger, "closed");
+}
+
+void LinkSession::end(const std::string& why) {
+  connection_->abort();
+  on_end({Connection::Ending::Kind::closed, why});
+}
+
+void LinkSession::on_garbage(const std::string& why) {
+  end("what answers there is no muster rendezvous: " + why);
+}
+
+void LinkSession::on_end(const Connection::Ending& ending) {
+  timer_.cancel();
+  if (const auto owner = std::exchange(owner_, nullptr)) owner->on_end(ending.why, open_);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,74 @@
+// One connection of a link, from its handshake to its end: opens it, keeps it alive, notices when the daemon
+// has fallen silent, turns frames into messages. What the connection means for the agent is its owner's
+// business.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/protocol/connection.hpp"
+#include "rendezvous/protocol/handshake.hpp"
+
+namespace muster::rendezvous {
+
+class LinkSession final : public Connection::Listener, public std::enable_shared_from_this<LinkSession> {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void on_welcome() = 0;
+    virtual void on_message(const DaemonMessage& message) = 0;
+    virtual void on_refused(const Refused& refused) = 0;  ///< during the handshake; on_end follows
+    virtual void on_end(const std::string& why, bool was_open) = 0;
+  };
+
+  struct Timing {
+    Duration handshake_timeout{};
+    Duration linger{};
+  };
+
+  struct Traffic {
+    std::uint64_t messages_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t bytes_received = 0;
+  };
+
+  /// `token` may be null; it must live as long as the owner, who is held until the end.
+  LinkSession(boost::asio::io_context& io, TcpSocket socket, const Hello& hello, Timing timing,
+              const Token* token, std::shared_ptr<Owner> owner);
+
+  void start();
+  bool open() const { return open_; }
+  void send(AgentMessage message);
+  /// The owner hears nothing any more; what was sent still goes out.
+  void close();
+  Traffic traffic() const;
+
+  void on_frame(const Frame& frame) override;
+  void on_garbage(const std::string& why) override;
+  void on_end(const Connection::Ending& ending) override;
+
+ private:
+  void on_handshake(const Frame& frame);
+  void opened(const Welcome& welcome);
+  void beat();
+  void end_after(Duration limit, const char* why);
+  void end(const std::string& why);
+  void write(std::string frame);
+
+  std::shared_ptr<Connection> connection_;
+  PeerHandshake handshake_;
+  Timing timing_;
+  std::shared_ptr<Owner> owner_;
+  boost::asio::steady_timer timer_;
+  std::string local_address_;
+  Duration heartbeat_interval_{};
+  Instant last_heard_{};
+  Traffic traffic_;
+  bool open_ = false;
+};
+
+}  // namespace muster::rendezvous

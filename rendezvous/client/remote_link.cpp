@@ -1,0 +1,213 @@
+#include "rendezvous/client/remote_link.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <random>
+
+#include "rendezvous/client/connect.hpp"
+#include "rendezvous/client/link_memory.hpp"
+#include "rendezvous/client/link_session.hpp"
+#include "rendezvous/protocol/policy_values.hpp"
+
+namespace muster::rendezvous {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+// Shared with the coroutine and the session that are under way, so that a link that goes leaves nothing
+// dangling.
+class RemoteLink::Conversation : public std::enable_shared_from_this<Conversation>,
+                                 public LinkSession::Owner {
+ public:
+  Conversation(asio::io_context& io, RemoteLinkOptions options)
+      : io_(io), options_(std::move(options)), wake_(io), random_(static_cast<unsigned>(random_number())) {
+    if (options_.incarnation.empty()) options_.incarnation = fmt::format("{:016x}", random_number());
+  }
+
+  void receive_with(Receiver receiver) { receiver_ = std::move(receiver); }
+
+  void start() {
+    away_since_ = Clock::now();
+    asio::co_spawn(
+        io_, [self = shared_from_this()] { return self->stay_connected(); }, asio::detached);
+  }
+
+  void send(const AgentMessage& message) {
+    memory_.note_sent(message);
+    if (session_ && session_->open()) session_->send(message);
+  }
+
+  void close() {
+    receiver_ = nullptr;
+    finish();
+  }
+
+  Statistics statistics() const {
+    auto sum = statistics_;
+    if (session_) add(session_->traffic(), sum);
+    return sum;
+  }
+
+  // What the session says.
+  void on_welcome() override {
+    if (was_connected_)
+      notice("connected again to", fmt::format("after {}", human(Clock::now() - away_since_)));
+    was_connected_ = true;
+    failures_ = 0;
+    next_notice_ = {};
+    duplicate_since_.reset();
+    for (const auto& message : memory_.restatement()) session_->send(message);
+  }
+
+  void on_message(const DaemonMessage& message) override {
+    memory_.note_received(message);
+    if (memory_.over()) wake_.cancel();
+    deliver(message);
+  }
+
+  void on_refused(const Refused& refused) override {
+    const auto now = Clock::now();
+    const bool busy = refused.code == RefusalCode::limit_reached;
+    const bool duplicate = refused.code == RefusalCode::duplicate_node &&
+                           now - duplicate_since_.value_or(now) < options_.duplicate_patience;
+    if (duplicate && !duplicate_since_) duplicate_since_ = now;
+    failure_ = Error{options_.endpoint.text(), "refused: " + refused.reason};
+    if (!busy && !duplicate) on_message(refused);
+  }
+
+  void on_end(const std::string& why, bool was_open) override {
+    failure_ = Error{options_.endpoint.text(), why};
+    add(session_->traffic(), statistics_);
+    session_.reset();
+    if (was_open) {
+      away_since_ = Clock::now();
+      if (!memory_.over() && !closed_) notice("lost the connection to", failure_.why);
+    }
+    wake_.cancel();
+  }
+
+ private:
+  asio::awaitable<void> stay_connected() {
+    while (!over()) {
+      auto socket = co_await connect_to(io_, options_.endpoint, options_.connect_timeout, stop_);
+      if (over()) co_return;
+      if (socket) {
+        ++statistics_.connections;
+        session_ = std::make_shared<LinkSession>(io_, std::move(*socket), hello(), timing(), token(),
+                                                 shared_from_this());
+        session_->start();
+        while (session_ && !over()) co_await wait_until(Instant::max());
+      } else {
+        failure_ = socket.error();
+      }
+      if (over()) co_return;
+      if (out_of_time()) co_return give_up();
+      co_await wait_until(Clock::now() + next_wait());
+    }
+  }
+
+  asio::awaitable<void> wait_until(Instant when) {
+    wake_.expires_at(when);
+    boost::system::error_code ignored;  // cancelled: something has changed
+    co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+
+  Hello hello() const {
+    return {
+        PeerRole::agent, options_.job, options_.node, options_.incarnation, policy_values(options_.policy),
+        random_nonce()};
+  }
+
+  LinkSession::Timing timing() const { return {options_.handshake_timeout, options_.linger}; }
+  const Token* token() const { return options_.token ? &*options_.token : nullptr; }
+  bool over() const { return closed_ || memory_.over(); }
+  Instant deadline() const {
+    return away_since_ + (was_connected_ ? options_.resume_budget : options_.join_deadline);
+  }
+  bool out_of_time() const { return Clock::now() >= deadline(); }
+
+  // Exponential, with jitter, so that a thousand agents do not come back at the same moment; never beyond the
+  // deadline, where one last try is made.
+  Duration next_wait() {
+    const auto wait = std::min(options_.first_retry * (1 << std::min(failures_++, 16)), options_.max_retry);
+    const auto now = Clock::now();
+    const auto left = deadline() - now;
+    if (now - away_since_ >= std::chrono::seconds(5) && now >= next_notice_) {
+      next_notice_ = now + std::max<Duration>(now - away_since_, std::chrono::seconds(5));
+      notice("cannot reach", fmt::format("{}; trying for {} more", failure_.why, human(left)));
+    }
+    const auto jittered =
+        wait / 2 +
+        Duration(static_cast<std::int64_t>(static_cast<double>(wait.count()) / 2 * share_(random_)));
+    return std::min<Duration>(jittered, left);
+  }
+
+  void give_up() {
+    const auto reason =
+        fmt::format("the rendezvous {} could not be reached {} {}: {}", options_.endpoint.text(),
+                    was_connected_ ? "again within" : "within",
+                    human(was_connected_ ? options_.resume_budget : options_.join_deadline), failure_.why);
+    on_message(
+        JobEnded{Outcome{OutcomeKind::rendezvous_failed, reason, {}, {}, options_.policy.max_restarts}});
+  }
+
+  static void add(const LinkSession::Traffic& traffic, Statistics& sum) {
+    sum.messages_sent += traffic.messages_sent;
+    sum.messages_received += traffic.messages_received;
+    sum.bytes_sent += traffic.bytes_sent;
+    sum.bytes_received += traffic.bytes_received;
+  }
+
+  void deliver(const DaemonMessage& message) {
+    const auto receiver = receiver_;  // it may close the link
+    if (receiver) receiver(message);
+  }
+
+  void notice(const char* what, const std::string& more) {
+    if (options_.notice)
+      options_.notice(fmt::format("{} the rendezvous at {}: {}", what, options_.endpoint.text(), more));
+  }
+
+  void finish() {
+    if (std::exchange(closed_, true)) return;
+    if (session_) session_->close();
+    stop_->stop();
+    wake_.cancel();
+  }
+
+  asio::io_context& io_;
+  RemoteLinkOptions options_;
+  LinkMemory memory_;
+  std::shared_ptr<LinkSession> session_;
+  asio::steady_timer wake_;
+  std::shared_ptr<ConnectStop> stop_ = std::make_shared<ConnectStop>();
+  Receiver receiver_;
+  Error failure_{"", ""};
+  Instant away_since_{};
+  Instant next_notice_{};
+  std::optional<Instant> duplicate_since_;
+  bool was_connected_ = false;
+  bool closed_ = false;
+  int failures_ = 0;
+  std::minstd_rand random_;
+  std::uniform_real_distribution<double> share_{0, 1};
+  Statistics statistics_;
+};
+
+RemoteLink::RemoteLink(asio::io_context& io, RemoteLinkOptions options)
+    : conversation_(std::make_shared<Conversation>(io, std::move(options))) {}
+
+RemoteLink::~RemoteLink() { close(); }
+
+void RemoteLink::on_message(Receiver receiver) { conversation_->receive_with(std::move(receiver)); }
+void RemoteLink::start() { conversation_->start(); }
+void RemoteLink::send(AgentMessage message) { conversation_->send(message); }
+void RemoteLink::close() { conversation_->close(); }
+RemoteLink::Statistics RemoteLink::statistics() const { return conversation_->statistics(); }
+
+}  // namespace muster::rendezvous

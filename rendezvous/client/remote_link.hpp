@@ -1,0 +1,76 @@
+// The agent's conversation with a rendezvous daemon over the network. It outlives its connections: it
+// connects, proves itself, keeps alive, and when the connection breaks, connects again and says what the
+// agent is and has (LinkMemory), so that nothing restarts because of a connection that came back.
+//
+// The agent sees the daemon's messages only. Two of them may come from the link itself: JobEnded with
+// rendezvous_failed, when the daemon could not be reached in time, and Refused, when it will not have this
+// node. After either, and after the daemon's own, the link does not connect any more.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/endpoint.hpp"
+#include "rendezvous/client/link.hpp"
+#include "rendezvous/core/policy.hpp"
+#include "rendezvous/protocol/authentication.hpp"
+
+namespace muster::rendezvous {
+
+struct RemoteLinkOptions {
+  using ms = std::chrono::milliseconds;
+  using s = std::chrono::seconds;
+
+  Endpoint endpoint;
+  std::string job;
+  NodeId node;
+  std::string incarnation;  ///< as in the offers; drawn by the link when empty
+  JobPolicy policy;
+  std::optional<Token> token;
+
+  Duration join_deadline = s(600);  ///< from start() to the first connection that is let in
+  Duration resume_budget = s(60);   ///< for each broken connection, to the next one
+  Duration connect_timeout = s(5);  ///< for each address that is tried
+  Duration handshake_timeout = s(10);
+  Duration first_retry = ms(50);  ///< doubles up to max_retry; each wait is 50 to 100 % of it
+  Duration max_retry = s(2);
+  Duration linger = s(2);  ///< after close(), for the last words to get through
+  Duration duplicate_patience =
+      s(20);  ///< how long "this node is here already" is taken for a dead connection
+
+  /// Lines for the user: cannot reach, lost, back again. Few: the second of a kind comes after 5 s, then ever
+  /// later.
+  std::function<void(const std::string&)> notice;
+};
+
+/// All calls from the thread that runs `io`. The receiver is called from `io`, never from inside send(). The
+/// link may go at any time; what is under way ends by itself. When an offer has no address, the link fills in
+/// the address that its own connection to the daemon has: one that is proven to be reachable from there.
+class RemoteLink final : public Link {
+ public:
+  RemoteLink(boost::asio::io_context& io, RemoteLinkOptions options);
+  ~RemoteLink() override;
+
+  void on_message(Receiver receiver) override;
+  void start() override;
+  void send(AgentMessage message) override;
+  void close() override;
+
+  struct Statistics {
+    int connections = 0;
+    std::uint64_t messages_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t bytes_received = 0;
+  };
+  Statistics statistics() const;
+
+ private:
+  class Conversation;
+  std::shared_ptr<Conversation> conversation_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,189 @@
+#include "rendezvous/server/daemon.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "rendezvous/protocol/policy_values.hpp"
+#include "rendezvous/server/operator_requests.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Kind = Connection::Ending::Kind;
+
+constexpr Duration kEndingPatience = std::chrono::seconds(2);
+constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+
+std::uint32_t in_ms(Duration duration) {
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+}  // namespace
+
+Daemon::Daemon(asio::io_context& io, DaemonOptions options)
+    : io_(io),
+      options_(std::move(options)),
+      half_open_(io, options_.handshake_timeout,
+                 [this](Session& session) {
+                   session.refuse(
+                       {RefusalCode::limit_reached,
+                        fmt::format("the handshake took longer than {}", human(options_.handshake_timeout))});
+                 }),
+      established_(io, options_.heartbeat_timeout,
+                   [this](Session& session) {
+                     session.end({Kind::silent, fmt::format("nothing was heard for {}",
+                                                            human(options_.heartbeat_timeout))});
+                   }),
+      ending_(io, kEndingPatience,
+              [](Session& session) {
+                session.end({Kind::closed, "closed by this side"});
+              }),
+      room_(io) {}
+
+Daemon::~Daemon() { stop(); }
+
+Result<Endpoint> Daemon::listen() {
+  auto acceptors = listen_on(io_, options_.listen);
+  if (!acceptors) return acceptors.error();
+  acceptors_ = std::move(*acceptors);
+  for (auto& acceptor : acceptors_) asio::co_spawn(io_, accept_all(acceptor, stopped_), asio::detached);
+  return Endpoint{options_.listen.host, acceptors_.front().local_endpoint().port()};
+}
+
+void Daemon::stop() {
+  *stopped_ = true;
+  for (auto& acceptor : acceptors_) {
+    error_code ignored;
+    acceptor.close(ignored);
+  }
+  room_.cancel();
+  for (auto* queue : {&half_open_, &established_, &ending_})
+    while (auto* session = queue->oldest()) session->abort();
+  jobs_.clear();
+  previous_jobs_.clear();
+}
+
+// Once `stopped` is set, nothing else here may be touched: the daemon is gone.
+asio::awaitable<void> Daemon::accept_all(TcpAcceptor& acceptor, std::shared_ptr<bool> stopped) {
+  while (!*stopped) {
+    co_await wait_for_room();
+    if (*stopped) co_return;
+    error_code error;
+    auto socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+    if (*stopped) co_return;
+    if (!error) {
+      take(std::move(socket));
+    } else if (error != asio::error::connection_aborted) {
+      // No file descriptors or no memory: what waits in the listen queue is taken up when there are some
+      // again.
+      if (notices_.let_through("accept", HostedJob::now()))
+        options_.log->warn("cannot accept a connection: {}; trying again", errno_text(error.value()));
+      asio::steady_timer pause(io_, kAcceptPause);
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    }
+  }
+}
+
+// With too many half-open handshakes the next ones stay in the listen queue, and the oldest makes room when
+// it had its time: a flood of silent connections slows the others down and does not shut them out.
+asio::awaitable<void> Daemon::wait_for_room() {
+  const auto stopped = stopped_;
+  while (!*stopped && half_open_.size() >= options_.max_half_open) {
+    const auto patience = options_.half_open_patience - half_open_.oldest_age();
+    if (patience <= Duration(0)) {
+      half_open_.oldest()->refuse(
+          {RefusalCode::limit_reached, "too many handshakes at once, and this one is slow"});
+      continue;
+    }
+    room_.expires_after(patience);
+    error_code ignored;  // cancelled: there is room
+    co_await room_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+void Daemon::take(TcpSocket socket) {
+  error_code error;
+  const auto remote = socket.remote_endpoint(error);
+  if (error) return;  // it is gone already
+  auto connection = plain_connection(std::move(socket), text(remote));
+  const auto* token = options_.token ? &*options_.token : nullptr;
+  Session::Owner& owner = *this;
+  const auto session = std::make_shared<Session>(owner, std::move(connection), token, half_open_);
+  session->start();
+  if (sessions() > options_.max_sessions)
+    session->refuse({RefusalCode::limit_reached,
+                     fmt::format("this daemon has its {} connections already", options_.max_sessions)});
+}
+
+std::variant<Welcome, Refused> Daemon::admit(Session& session, const Hello& hello) {
+  room_.cancel();
+  const Welcome welcome{0, in_ms(options_.heartbeat_interval), in_ms(options_.heartbeat_timeout)};
+  if (hello.role == PeerRole::operator_) return welcome;
+  auto found = job_for(hello);
+  if (auto* refused = std::get_if<Refused>(&found)) return *refused;
+  const auto& job = std::get<std::shared_ptr<HostedJob>>(found);
+  if (auto refused = job->refusal(hello, 5 * options_.heartbeat_interval / 2)) return *refused;
+  job->attach(session.shared_from_this());
+  return Welcome{job->incarnation(), welcome.heartbeat_interval_ms, welcome.heartbeat_timeout_ms};
+}
+
+std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& hello) {
+  forget_old_jobs();
+  const auto found = jobs_.find(hello.job);
+  if (found != jobs_.end() && (!found->second->over() || found->second->knows(hello.node, hello.incarnation)))
+    return found->second;
+  const auto previous = previous_jobs_.find(hello.job);
+  if (previous != previous_jobs_.end() && previous->second->knows(hello.node, hello.incarnation))
+    return previous->second;
+  const auto policy = policy_from_values(hello.policy);
+  if (!policy) return Refused{RefusalCode::incompatible_policy, policy.error().sentence()};
+  if (found == jobs_.end() && jobs_.size() >= options_.max_jobs)
+    return Refused{RefusalCode::limit_reached,
+                   fmt::format("this daemon has its {} jobs already", options_.max_jobs)};
+  if (found != jobs_.end()) previous_jobs_[hello.job] = found->second;
+  auto job =
+      std::make_shared<HostedJob>(io_, options_.log, Job(hello.job, *policy), hello.policy, random_number());
+  jobs_[hello.job] = job;
+  return job;
+}
+
+void Daemon::forget_old_jobs() {
+  const auto old = [&](const auto& entry) {
+    const auto since = entry.second->over_since();
+    return since && HostedJob::now() - *since > options_.finished_job_kept;
+  };
+  std::erase_if(jobs_, old);
+  std::erase_if(previous_jobs_, old);
+}
+
+void Daemon::on_agent_message(Session& session, const AgentMessage& message) {
+  const auto job = session.job();
+  if (job) job->take(session, message);
+}
+
+OperatorReply Daemon::on_operator_request(const OperatorRequest& request) {
+  forget_old_jobs();
+  return answer_operator(jobs_, request);
+}
+
+void Daemon::on_refusal(const Session& session, const Refused& refused) {
+  room_.cancel();
+  const auto address = session.peer().substr(0, session.peer().rfind(':'));
+  const auto held_back = notices_.let_through(address + " " + refused.reason, HostedJob::now());
+  if (!held_back) return;
+  const auto more = *held_back > 0 ? fmt::format(" (and {} times before)", *held_back) : "";
+  options_.log->warn("refused {}: {}{}", session.peer(), refused.reason, more);
+}
+
+void Daemon::on_end(Session& session, const Connection::Ending& ending) {
+  room_.cancel();
+  if (const auto job = session.job()) job->detach(session, ending);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,86 @@
+// The rendezvous daemon: accepts agents and operators, opens their connections, and brings each to its job.
+// Jobs are made by their first agent and forgotten some time after their end; an id may then be used again.
+//
+// Runs on the one thread of its io_context and shares nothing with another. Bounded: see DaemonOptions.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.hpp"
+#include "base/error.hpp"
+#include "rendezvous/protocol/authentication.hpp"
+#include "rendezvous/server/hosted_job.hpp"
+#include "rendezvous/server/listen.hpp"
+#include "rendezvous/server/once_in_a_while.hpp"
+#include "rendezvous/server/session.hpp"
+
+namespace muster::rendezvous {
+
+struct DaemonOptions {
+  using s = std::chrono::seconds;
+
+  Endpoint listen;             ///< this address and no other; port 0: the kernel chooses
+  std::optional<Token> token;  ///< without it, whoever reaches the port may join, read and change
+  std::shared_ptr<spdlog::logger> log;
+
+  Duration heartbeat_interval = s(5);
+  Duration heartbeat_timeout = s(30);  ///< an agent that is silent for so long is lost
+  Duration handshake_timeout = s(10);
+  Duration half_open_patience = s(2);  ///< with max_half_open, one older than this makes room
+  Duration finished_job_kept = s(600);
+  std::size_t max_sessions = 20'000;  ///< more are told so and sent away
+  std::size_t max_half_open = 4'096;  ///< more wait in the listen queue
+  std::size_t max_jobs = 1'000;
+};
+
+class Daemon final : private Session::Owner {
+ public:
+  Daemon(boost::asio::io_context& io, DaemonOptions options);
+  ~Daemon() override;
+
+  /// Binds; nothing is accepted before io runs.
+  Result<Endpoint> listen();
+  /// No new connections, and all that there are end. io then runs out of work.
+  void stop();
+
+  using Jobs = std::map<std::string, std::shared_ptr<HostedJob>>;
+  const Jobs& jobs() const { return jobs_; }
+  std::size_t sessions() const { return half_open_.size() + established_.size() + ending_.size(); }
+
+ private:
+  std::variant<Welcome, Refused> admit(Session& session, const Hello& hello) override;
+  void on_agent_message(Session& session, const AgentMessage& message) override;
+  OperatorReply on_operator_request(const OperatorRequest& request) override;
+  void on_refusal(const Session& session, const Refused& refused) override;
+  void on_end(Session& session, const Connection::Ending& ending) override;
+  Session::Queue& established_sessions() override { return established_; }
+  Session::Queue& ending_sessions() override { return ending_; }
+
+  boost::asio::awaitable<void> accept_all(TcpAcceptor& acceptor, std::shared_ptr<bool> stopped);
+  boost::asio::awaitable<void> wait_for_room();
+  void take(TcpSocket socket);
+  std::variant<std::shared_ptr<HostedJob>, Refused> job_for(const Hello& hello);
+  void forget_old_jobs();
+
+  boost::asio::io_context& io_;
+  DaemonOptions options_;
+  Session::Queue half_open_;
+  Session::Queue established_;
+  Session::Queue ending_;
+  std::vector<TcpAcceptor> acceptors_;
+  boost::asio::steady_timer room_;
+  Jobs jobs_;
+  std::map<std::string, std::shared_ptr<HostedJob>> previous_jobs_;  ///< over, and their id is used again
+  OnceInAWhile notices_;
+  std::shared_ptr<bool> stopped_ = std::make_shared<bool>(false);  ///< outlives this, for the coroutines
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,59 @@
+#include "rendezvous/server/listen.hpp"
+
+#include "rendezvous/protocol/connection.hpp"
+#include "rendezvous/server/port_holder.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Tcp = asio::ip::tcp;
+
+Result<std::vector<Tcp::endpoint>> addresses_of(asio::io_context& io, const Endpoint& endpoint) {
+  error_code error;
+  const auto numeric = asio::ip::make_address(endpoint.host, error);
+  if (!error) return std::vector<Tcp::endpoint>{{numeric, endpoint.port}};
+  const auto results =
+      Tcp::resolver(io).resolve(endpoint.host, std::to_string(endpoint.port),
+                                Tcp::resolver::numeric_service | Tcp::resolver::passive, error);
+  if (error) return Error{endpoint.text(), "the name cannot be looked up: " + error.message()};
+  return std::vector<Tcp::endpoint>(results.begin(), results.end());
+}
+
+Result<TcpAcceptor> listen_at(asio::io_context& io, const Tcp::endpoint& address) {
+  TcpAcceptor acceptor(io);
+  error_code error;
+  acceptor.open(address.protocol(), error);
+  // A port that a former daemon's closed connections still linger on is free to be listened on again.
+  if (!error) acceptor.set_option(TcpAcceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(address, error);
+  if (!error) acceptor.listen(TcpAcceptor::max_listen_connections, error);
+  if (!error) return acceptor;
+  const bool taken = error == asio::error::address_in_use;
+  return errno_error("listening on " + text(address), error.value(),
+                     taken ? port_holder(address.port()) : "");
+}
+
+}  // namespace
+
+Result<std::vector<TcpAcceptor>> listen_on(asio::io_context& io, const Endpoint& endpoint) {
+  auto addresses = addresses_of(io, endpoint);
+  if (!addresses) return addresses.error();
+  std::vector<TcpAcceptor> acceptors;
+  std::optional<Error> failure;
+  for (auto address : *addresses) {
+    if (address.port() == 0 && !acceptors.empty()) address.port(acceptors.front().local_endpoint().port());
+    auto acceptor = listen_at(io, address);
+    if (acceptor)
+      acceptors.push_back(std::move(*acceptor));
+    else if (failure)
+      failure->why += "; " + acceptor.error().sentence();
+    else
+      failure = acceptor.error();
+  }
+  if (acceptors.empty()) return failure.value_or(Error{endpoint.text(), "it has no address"});
+  return acceptors;
+}
+
+}  // namespace muster::rendezvous

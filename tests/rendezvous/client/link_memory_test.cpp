@@ -1,0 +1,94 @@
+#include "rendezvous/client/link_memory.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+NodeOffer offer() {
+  NodeOffer offer;
+  offer.node = "n1";
+  return offer;
+}
+
+Assignment round_of(int round) {
+  Assignment assignment;
+  assignment.round = round;
+  assignment.group_rank = 1;
+  assignment.group_world_size = 3;
+  assignment.first_rank = 2;
+  assignment.restart_count = 1;
+  return assignment;
+}
+
+Resume resume_of(int round, bool workers_alive) { return {offer(), round, 1, 3, 2, 1, workers_alive}; }
+
+using Messages = std::vector<AgentMessage>;
+
+TEST(LinkMemory, SaysNothingBeforeTheAgentDoes) { EXPECT_EQ(LinkMemory().restatement(), Messages{}); }
+
+TEST(LinkMemory, ANodeThatWaitsJoinsAgain) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(Waiting{"for others"});
+  EXPECT_EQ(memory.restatement(), Messages{Join{offer()}});
+  EXPECT_FALSE(memory.has_round());
+}
+
+TEST(LinkMemory, ANodeWithARoundResumesIt) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  EXPECT_TRUE(memory.has_round());
+  EXPECT_EQ(memory.restatement(), Messages{(resume_of(4, true))});
+}
+
+TEST(LinkMemory, RepeatsWhatItSaidOfThisRound) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  WorkerFailed failed{4, {}};
+  failed.failure.rank = 2;
+  memory.note_sent(failed);
+  auto second = failed;
+  second.failure.rank = 3;
+  memory.note_sent(second);
+  memory.note_sent(WorkersSafe{4, 12});
+  memory.note_sent(WorkersStopped{4});
+  memory.note_sent(Leave{"SIGTERM"});
+  EXPECT_EQ(memory.restatement(),
+            (Messages{resume_of(4, false), failed, WorkersSafe{4, 12}, WorkersStopped{4}, Leave{"SIGTERM"}}));
+}
+
+TEST(LinkMemory, ForgetsTheRoundBefore) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  memory.note_sent(WorkersStopped{4});
+  memory.note_sent(Join{offer()});
+  EXPECT_EQ(memory.restatement(), Messages{Join{offer()}});
+  memory.note_received(round_of(5));
+  EXPECT_EQ(memory.restatement(), Messages{(resume_of(5, true))});
+}
+
+TEST(LinkMemory, TheSameAssignmentAgainChangesNothing) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  memory.note_sent(WorkersSucceeded{4});
+  memory.note_received(round_of(4));
+  EXPECT_EQ(memory.restatement(), (Messages{resume_of(4, false), WorkersSucceeded{4}}));
+}
+
+TEST(LinkMemory, IsOverAfterTheEndOrARefusal) {
+  LinkMemory ended;
+  EXPECT_FALSE(ended.over());
+  ended.note_received(JobEnded{});
+  EXPECT_TRUE(ended.over());
+  LinkMemory refused;
+  refused.note_received(Refused{});
+  EXPECT_TRUE(refused.over());
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
