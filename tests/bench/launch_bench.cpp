@@ -3,7 +3,7 @@
 // launcher's peak resident memory.
 //
 //   launch_bench [--workers N] [--runs N] [--torchrun PYTHON]
-#include <spawn.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +17,6 @@
 #include <vector>
 
 #include "fmt/format.h"
-
-extern char** environ;
 
 namespace {
 
@@ -36,6 +34,8 @@ pid_t start(const std::vector<std::string>& command) {
   arguments.push_back(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
+    const int nowhere = open("/dev/null", O_WRONLY);
+    if (nowhere < 0 || dup2(nowhere, 1) < 0 || dup2(nowhere, 2) < 0) _exit(126);
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
