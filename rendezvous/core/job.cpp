@@ -58,6 +58,7 @@ JobSnapshot Job::snapshot(Instant now) const {
   snapshot.phase = phase_;
   snapshot.begun = begun_;
   snapshot.last_round = last_round_;
+  snapshot.heard_round = heard_round_;
   snapshot.gathering = gathering_;
   if (round_) snapshot.round = round_->state();
   snapshot.ending = ending_;
@@ -83,6 +84,7 @@ Job Job::restore(const JobSnapshot& taken, Instant now) {
   job.phase_ = snapshot.phase;
   job.begun_ = snapshot.begun;
   job.last_round_ = snapshot.last_round;
+  job.heard_round_ = snapshot.heard_round;
   job.gathering_ = snapshot.gathering;
   if (snapshot.round) job.round_ = Round(std::move(*snapshot.round));
   job.ending_ = std::move(snapshot.ending);

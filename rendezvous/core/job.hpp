@@ -81,6 +81,8 @@ class Job {
 
   // Coming back (job_resume.cpp).
   void hear(const NodeId& node, const Resume& resume);
+  bool round_is_vouched_for() const;
+  void learn(int last_round, int restarts);
   void adopt(const Resume& resume);
   void remind(const NodeId& node);
 
@@ -133,7 +135,8 @@ class Job {
   JobPolicy policy_;
   Phase phase_ = Phase::gathering;
   bool begun_ = false;
-  int last_round_ = 0;
+  int last_round_ = 0;   ///< that this job formed or adopted
+  int heard_round_ = 0;  ///< that an agent was in, as it says
   Gathering gathering_;
   std::optional<Round> round_;
   Ending ending_;

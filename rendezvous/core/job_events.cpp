@@ -38,6 +38,7 @@ void Job::hear(const NodeId& node, const Join& join) {
   if (!member) {
     if (const auto refused = refusal(join.offer, now_)) return tell(node, *refused);
   }
+  learn(join.last_round, join.restart_count);
   if (!settle_claim(join.offer)) return;
   if (member && member->drained) {
     if (round_ && member->stand == Stand::seated) round_->mark_stopped(node);
@@ -193,9 +194,10 @@ void Job::on(const DrainNode& event) {
   const Member* member = members_.find(event.node);
   if (over() || !member) return answer(false, fmt::format("{} is not in job {}", event.node, id_));
   if (!member->leaving.empty()) return answer(false, event.node + " is leaving already: " + member->leaving);
-  if (phase_ != Phase::gathering && members_.staying() - 1 < policy_.min_nodes)
-    return answer(false, fmt::format("without {} only {} of at least {} would be left", event.node,
-                                     count_of(members_.staying() - 1, "node"), policy_.min_nodes));
+  const int left = members_.staying() - 1;
+  if (left == 0 || (left < policy_.min_nodes && last_round_ > 0))
+    return answer(false, fmt::format("without {} only {} of at least {} would be left: stop the job instead",
+                                     event.node, count_of(left, "node"), policy_.min_nodes));
   answer(true, event.node + " leaves once its workers are safe");
   leave(event.node, "drained by an operator", true);
   advance();

@@ -28,7 +28,12 @@ void Job::hear(const NodeId& node, const Resume& resume) {
     lose(node, "its agent was started anew");
     if (over()) return tell(node, JobEnded{outcome_});
   }
-  if (resume.round > last_round_) adopt(resume);
+  if (resume.round > last_round_) {
+    if (round_is_vouched_for())
+      learn(resume.round, resume.restart_count);
+    else
+      adopt(resume);
+  }
   if (live(resume.round)) {
     const bool its_place =
         round_->state().adopted ? round_->claim(resume.group_rank, resume) : round_->seat(node) != nullptr;
@@ -56,6 +61,25 @@ void Job::remind(const NodeId& node) {
   tell(node, StopWorkers{round_->number(), ending_.reason});
 }
 
+/// Somebody of the live round is here. Then it is not given up for a newer one of which a stranger tells:
+/// that one has lost its members to this daemon.
+bool Job::round_is_vouched_for() const {
+  if (!round_) return false;
+  const auto& seats = round_->state().seats;
+  return std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) {
+    const Member* member = members_.find(seat.node);
+    return member && member->stand == Stand::seated && member->connected();
+  });
+}
+
+/// There were rounds, and restarts, that this job does not know of: it counts on from them.
+void Job::learn(int last_round, int restarts) {
+  constexpr int last_sane_round = 1 << 30;
+  if (last_round <= std::max(last_round_, heard_round_) || last_round > last_sane_round) return;
+  heard_round_ = last_round;
+  ledger_.adopt(std::min(restarts, policy_.max_restarts));
+}
+
 /// A round that this job does not know is the newest: the journal is missing or has lost its end, and the
 /// agents know better. The other nodes of that round have the resume window to say so too.
 void Job::adopt(const Resume& resume) {
@@ -67,9 +91,9 @@ void Job::adopt(const Resume& resume) {
       tell(node, StopWorkers{round_->number(), fmt::format("round {} is newer", resume.round)});
     members_.set_stand(node, Stand::between);
   }
+  learn(resume.round, resume.restart_count);
   last_round_ = resume.round;
   round_ = Round::adopted(resume.round, resume.group_world_size, resume.restart_count, policy_.max_restarts);
-  ledger_.adopt(resume.restart_count);
   gathering_ = {};
   growth_.reset();
   ending_ = {};

@@ -169,7 +169,7 @@ void Job::form() {
       plan_ranks(choose_nodes(std::move(usable), policy_.max_nodes, places_), places_);
 
   Round::State header;
-  header.number = ++last_round_;
+  header.number = last_round_ = std::max(last_round_, heard_round_) + 1;
   header.restart_count = ledger_.restarts();
   header.max_restarts = policy_.max_restarts;
   header.reason = forming_reason(static_cast<int>(plan.size()));

@@ -49,6 +49,7 @@ struct JobSnapshot {
   Phase phase = Phase::gathering;
   bool begun = false;
   int last_round = 0;
+  int heard_round = 0;
   Gathering gathering;
   std::optional<Round::State> round;  ///< while running, draining, stopping
   Ending ending;

@@ -56,6 +56,8 @@ struct WorkerFailure {
 /// "I am here for the next round; none of my workers of an earlier round is alive."
 struct Join {
   NodeOffer offer;
+  int last_round = 0;     ///< the newest round this agent was in; a daemon without memory counts on from it
+  int restart_count = 0;  ///< of that round
   bool operator==(const Join&) const = default;
 };
 

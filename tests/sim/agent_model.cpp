@@ -8,8 +8,8 @@ using namespace rendezvous;
 
 std::vector<AgentMessage> AgentModel::greeting() const {
   if (!assignment_) {
-    if (leaving_) return {Join{offer_}, Leave{"SIGTERM"}};
-    return {Join{offer_}};
+    if (leaving_) return {Join{offer_, last_round_, restart_count_}, Leave{"SIGTERM"}};
+    return {Join{offer_, last_round_, restart_count_}};
   }
   Resume resume;
   resume.offer = offer_;
@@ -35,6 +35,8 @@ AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
       reply.error = fmt::format("{} got round {} while it still has round {}", offer_.node, assignment->round,
                                 assignment_->round);
     assignment_ = *assignment;
+    last_round_ = assignment->round;
+    restart_count_ = assignment->restart_count;
     workers_ = Workers::running;
   } else if (const auto* drain = std::get_if<Drain>(&message)) {
     if (assignment_ && drain->round == assignment_->round && !drain_asked_) {
@@ -69,7 +71,7 @@ std::vector<AgentMessage> AgentModel::done(Chore chore, int round) {
   drain_asked_ = safe_ = stop_asked_ = false;
   if (leaving_) return {WorkersStopped{round}};
   offer_.store_port = static_cast<std::uint16_t>(offer_.store_port + 1);
-  return {WorkersStopped{round}, Join{offer_}};
+  return {WorkersStopped{round}, Join{offer_, last_round_, restart_count_}};
 }
 
 std::vector<AgentMessage> AgentModel::worker_fails(int exit_code, std::int64_t lived_ms) {

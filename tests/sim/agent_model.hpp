@@ -56,6 +56,8 @@ class AgentModel {
   bool safe_ = false;
   bool stop_asked_ = false;
   bool leaving_ = false;
+  int last_round_ = 0;
+  int restart_count_ = 0;
   std::optional<rendezvous::Outcome> outcome_;
   std::optional<rendezvous::Refused> refused_;
 };

@@ -121,11 +121,11 @@ std::string Judge::look_at_outcome(const Job& job, const Outcome& outcome) const
 
 std::string Judge::look_at_snapshot(const Job& job, Instant now) {
   const JobSnapshot taken = job.snapshot(now);
-  const Job restored = Job::restore(taken, now);
-  if (!(restored.snapshot(now) == taken)) return "a restored snapshot differs";
+  const Job restored = Job::restore(taken, taken.taken_at);
+  if (!(restored.snapshot(taken.taken_at) == taken)) return "a restored snapshot differs";
   if (restored.wake_at() != job.wake_at()) return "a restored job wakes at another time";
-  const Duration later = std::chrono::hours(3);
-  if (!(shifted_to(Job::restore(taken, now + later).snapshot(now + later), taken.taken_at) == taken))
+  const Instant later = taken.taken_at + std::chrono::hours(3);
+  if (!(shifted_to(Job::restore(taken, later).snapshot(later), taken.taken_at) == taken))
     return "a job restored later differs by more than the time";
   return "";
 }

@@ -127,6 +127,7 @@ void World::operator_acts() {
       return step(CloseRoster{});
     case 2:
     case 3:
+      judge_.note_leave();
       return step(DrainNode{name});
     case 4:
     case 5:

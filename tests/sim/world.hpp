@@ -43,6 +43,7 @@ class World {
     int incarnation = 0;
     std::unique_ptr<AgentModel> agent;  ///< nothing while the process is dead
     int connection = 0;
+    int assigned_on = 0;  ///< the connection that brought the present assignment
     Instant offline_since{};
     Instant round_since{};
   };
@@ -75,6 +76,7 @@ class World {
   void notice_loss(int connection, rendezvous::LossKind kind);
   void crash_daemon();
   void restart_daemon();
+  void look_for_second_round();
   bool member_knows(const std::string& node) const;
 
   // Agents and their connections (world_agents.cpp).

@@ -134,6 +134,7 @@ bool World::same(int index, int incarnation, int round) const {
 void World::work(int index) {
   Node& node = nodes_[static_cast<std::size_t>(index)];
   node.round_since = now_;
+  node.assigned_on = node.connection;
   const bool fails = faults_last() && random_.chance(8);
   const Duration time = fails ? random_.ms(100, 15'000) : work_time + random_.ms(0, 1'000);
   after(time, [this, index, fails, incarnation = node.incarnation, round = node.agent->assignment()->round] {

@@ -1,37 +1,12 @@
 #include <fmt/format.h>
 
-#include "rendezvous/core/sentences.hpp"
+#include "tests/rendezvous/core/describe.hpp"
 #include "tests/sim/world.hpp"
 
 namespace muster::sim {
 
 using namespace rendezvous;
 using namespace std::chrono_literals;
-
-namespace {
-
-template <class... Case>
-struct Cases : Case... {
-  using Case::operator()...;
-};
-template <class... Case>
-Cases(Case...) -> Cases<Case...>;
-
-std::string text_of(const DaemonMessage& message) {
-  return std::visit(
-      Cases{[](const Waiting& m) { return "Waiting: " + m.reason; },
-            [](const Assignment& m) {
-              return fmt::format("Assignment: round {}, group rank {} of {}, restart {}: {}", m.round,
-                                 m.group_rank, m.group_world_size, m.restart_count, m.reason);
-            },
-            [](const Drain& m) { return fmt::format("Drain {}: {}", m.round, m.reason); },
-            [](const StopWorkers& m) { return fmt::format("StopWorkers {}: {}", m.round, m.reason); },
-            [](const JobEnded& m) { return "JobEnded: " + m.outcome.reason; },
-            [](const Refused& m) { return "Refused: " + m.reason; }},
-      message);
-}
-
-}  // namespace
 
 void World::step(const Event& event) {
   if (!result_.wrong.empty()) return;
@@ -41,12 +16,27 @@ void World::step(const Event& event) {
   ++result_.steps;
   const std::vector<Effect> effects = job_->step(event, daemon_now());
   if (auto broken = judge_.look_at(*job_, effects); !broken.empty()) return wrong(broken);
+  look_for_second_round();
   if (random_.chance(5)) {
     if (auto broken = Judge::look_at_snapshot(*job_, daemon_now()); !broken.empty()) return wrong(broken);
     job_ = std::make_unique<Job>(Job::restore(job_->snapshot(daemon_now()), daemon_now()));
   }
   for (const Effect& effect : effects) route(effect);
   arm();
+}
+
+/// Unless the network keeps them apart, nobody works in an old round any more once there is a new one.
+/// Whoever was given up because it did not stop in time is known to be stopping.
+void World::look_for_second_round() {
+  if (!job_->round()) return;
+  for (const Node& node : nodes_) {
+    if (!node.agent || !node.agent->alive_workers() || node.agent->stopping()) continue;
+    const bool unbroken =
+        node.connection != 0 && node.connection == node.assigned_on && !connections_.at(node.connection).cut;
+    if (unbroken && node.agent->assignment()->round < job_->round()->number())
+      wrong(fmt::format("{} still works in round {} while round {} is live", node.name,
+                        node.agent->assignment()->round, job_->round()->number()));
+  }
 }
 
 void World::route(const Effect& effect) {
@@ -60,7 +50,7 @@ void World::route(const Effect& effect) {
   const auto session = sessions_.find(to_agent->node);
   trace([&] {
     return fmt::format("-> {}{} {}", to_agent->node, session == sessions_.end() ? " (away)" : "",
-                       text_of(to_agent->message));
+                       rendezvous::describe(to_agent->message));
   });
   if (session != sessions_.end()) send_down(session->second, to_agent->message);
 }
