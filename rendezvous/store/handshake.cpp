@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds first_pause = 10ms;
 constexpr std::chrono::milliseconds longest_pause = 1s;
 /// Of one greeting. A server that thousands of workers come to at once may take seconds.
 constexpr std::chrono::milliseconds greeting_timeout = 30s;
+/// Shorter: a dialect C server, met here after it closed two connections for some other reason, says nothing.
+constexpr std::chrono::milliseconds greeting_timeout_in_a = 5s;
 
 constexpr int cancels_in_greeting = 4;
 
@@ -107,7 +109,8 @@ StoreGreeted greet_store(const Endpoint& server, StoreDialect dialect, StoreGree
   std::string why;
   do {
     for (const auto kind : greetings) {
-      auto result = attempt(server, kind, std::min(deadline.at, Clock::now() + greeting_timeout));
+      const auto span = kind == StoreGreeting::a ? greeting_timeout_in_a : greeting_timeout;
+      auto result = attempt(server, kind, std::min(deadline.at, Clock::now() + span));
       if (result.socket) return {std::move(result.socket), kind};
       why = std::move(result.why);
       if (!result.closed) break;

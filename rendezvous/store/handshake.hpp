@@ -8,7 +8,7 @@
 //   greeting                               dialect C, 2.5+    C, 2.1 to 2.4      dialect A
 //   VALIDATE, PING (ping_nonce_flag set)   the nonce          closes             closes: length over 2^63
 //   VALIDATE, 4 x CANCEL_WAIT              01 01 01 01        01 01 01 01        closes: length over 2^59
-//   GETNUMKEYS of dialect A                closes             closes             8 bytes
+//   GETNUMKEYS of dialect A                stays silent       closes             8 bytes
 //
 // They are tried in this order, each on a connection of its own, as long as the server closes. (Against a
 // muster server the first one answers.)

@@ -299,7 +299,7 @@ TEST(StoreServer, RunningOutOfDescriptorsKeepsClientsInTheBacklog) {
   hoard.pop_back();  // for the client's own end
   RawClient queued(store.port());
   queued.send(magic + request(StoreOp::cancel_wait));
-  while (store.notices().empty()) store.counters();
+  store.await("a notice", [&](auto&) { return !store.notices().empty(); });
   EXPECT_THAT(store.notices().at(0), HasSubstr("EMFILE"));
   early.send(magic + request(StoreOp::cancel_wait));
   early.expect_hex("01");
