@@ -74,6 +74,7 @@ Workers::Slot Workers::new_slot(int local_rank) {
   log.folder = slot.folder;
   log.prefix = options_.line_prefix ? options_.line_prefix(assignment_, local_rank)
                                     : "[" + options_.role + std::to_string(local_rank) + "]:";
+  log.whole_lines = options_.local_workers > 1 || !log.prefix.empty();
   slot.log = std::make_unique<WorkerLog>(executor_, std::move(log));
 
   WorkerRecord record;

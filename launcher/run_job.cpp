@@ -7,7 +7,7 @@
 #include "agent/agent.hpp"
 #include "agent/logs/console.hpp"
 #include "agent/report/report.hpp"
-#include "launcher/round_stores.hpp"
+#include "agent/served_stores.hpp"
 #include "rendezvous/client/in_process_link.hpp"
 
 namespace muster::launcher {
@@ -16,6 +16,7 @@ namespace {
 
 using agent::Console;
 
+const char* const kLoopback = "127.0.0.1";  // one node: nobody else needs to connect
 constexpr Duration kLastOutputLimit = std::chrono::seconds(2);  // for a console that does not read
 
 std::vector<std::string> own_environment() {
@@ -36,7 +37,7 @@ agent::AgentOptions options_of(const Plan& plan, std::function<void(const std::s
   agent::AgentOptions options;
   options.supervisor.offer.node = plan.node;
   options.supervisor.offer.host = plan.host;
-  options.supervisor.offer.address = "127.0.0.1";
+  options.supervisor.offer.address = kLoopback;
   options.supervisor.offer.local_workers = plan.workers.number;
   options.supervisor.graces.stop = plan.stop_grace;
   options.supervisor.graces.restart = plan.stop_grace;
@@ -73,7 +74,7 @@ int run_job(const Plan& plan, agent::Guard& guard) {
     console->write(Console::Stream::err, "muster: " + line + "\n");
   };
   rendezvous::InProcessLink link(io.get_executor(), plan.run_id, policy_of(plan));
-  RoundStores stores(io.get_executor(), say);
+  agent::ServedStores stores(io.get_executor(), kLoopback, say);
   agent::Agent agent(io, options_of(plan, say), link, stores, guard);
   console->write(Console::Stream::err, start_lines(plan));
 

@@ -37,6 +37,11 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
+  void write_lines(std::string_view lines) {
+    if (inside_line_ && !lines.empty()) write("\n");
+    write(lines);
+  }
+
   void write(std::string_view lines) {
     if (lines.empty()) return;
     // Readers stop when the queue is full; what still comes (last words, our own lines) may double it.
@@ -45,6 +50,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
       return;
     }
     append(lines);
+    inside_line_ = lines.back() != '\n' && lines.back() != '\r';
     if (!waiting_) pump();
   }
 
@@ -170,6 +176,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   std::vector<std::function<void()>> resumes_;  // one for each paused worker stream
   std::uint64_t dropped_now_ = 0;               // since the last note
   std::uint64_t dropped_before_ = 0;
+  bool inside_line_ = false;
   bool waiting_ = false;
   bool dropping_ = false;
   bool dead_ = false;
@@ -187,7 +194,9 @@ Console::~Console() {
 
 Console::Output& Console::output(Stream stream) const { return stream == Stream::out ? *out_ : *err_; }
 
-void Console::write(Stream stream, std::string_view lines) { output(stream).write(lines); }
+void Console::write(Stream stream, std::string_view lines) { output(stream).write_lines(lines); }
+
+void Console::write_part(Stream stream, std::string_view bytes) { output(stream).write(bytes); }
 
 bool Console::full(Stream stream) const { return output(stream).full(); }
 

@@ -45,8 +45,10 @@ class Console {
   /// The one of this process (descriptors 1 and 2), one for each io_context.
   static std::shared_ptr<Console> of(const boost::asio::any_io_executor& executor);
 
-  /// `lines`: whole lines, each with its end.
+  /// `lines`: whole lines, each with its end. They begin on a line of their own.
   void write(Stream stream, std::string_view lines);
+  /// Any bytes, which go on where the last ones ended: for a worker that has the console to itself.
+  void write_part(Stream stream, std::string_view bytes);
 
   /// True while readers of worker pipes should pause; they then ask when_room() to be called back.
   bool full(Stream stream) const;

@@ -184,14 +184,15 @@ void WorkerLog::Impl::take(Stream& stream, std::string_view bytes) {
   const bool all_was_well = stream.file.first_error == 0;
   stream.file.write(bytes);
   if (all_was_well && stream.file.first_error != 0) report_loss(stream.file);
-  if (!options.console && &stream == &out) return;  // nobody looks at its lines
+  if (options.console && !options.whole_lines) options.console->write_part(stream.console, bytes);
+  if (&stream == &out && !(options.console && options.whole_lines)) return;  // nobody looks at its lines
   stream.splitter.feed(bytes, [&](std::string_view line) { add_line(stream, line); });
   to_console(stream);
 }
 
 void WorkerLog::Impl::add_line(Stream& stream, std::string_view line) {
   if (&stream == &err) last_lines.add(line);
-  if (!options.console) return;
+  if (!options.console || !options.whole_lines) return;
   stream.block.append(options.prefix).append(line);
   if (line.back() != '\n' && line.back() != '\r') stream.block.push_back('\n');
 }

@@ -22,6 +22,8 @@ struct WorkerLogOptions {
   std::filesystem::path folder;  ///< made if missing; stdout.log and stderr.log lie in it; empty: no files
   std::string prefix;            ///< before each line on the console; empty: lines as the worker wrote them
   bool to_console = true;
+  bool whole_lines = true;  ///< false, for a worker that has the console to itself: bytes go there as they
+                            ///< come, so that prompts and progress bars show; there is no prefix then
   std::size_t keep_lines = 30;                 ///< of stderr, for the report
   std::size_t max_line_bytes = 64 * 1024;      ///< a longer line reaches the console in several lines
   std::shared_ptr<Console> console = nullptr;  ///< null: the one of this process (Console::of)

@@ -152,6 +152,15 @@ TEST_F(ConsoleTest, ASocketIsWrittenWithoutBlocking) {
   EXPECT_EQ(read_until_quiet(), sent);
 }
 
+TEST_F(ConsoleTest, LinesAfterAPartBeginOnALineOfTheirOwn) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  console.write_part(Console::Stream::out, " 50%");
+  console.write_part(Console::Stream::out, " 60%");
+  console.write(Console::Stream::err, "muster: done\n");
+  console.write(Console::Stream::err, "muster: really\n");
+  EXPECT_EQ(read_all(), " 50% 60%\nmuster: done\nmuster: really\n");
+}
+
 TEST_F(ConsoleTest, DrainIsBoundedWhenNobodyReads) {
   Console console(io.get_executor(), writer.get(), writer.get(), limits);
   while (!console.full(Console::Stream::out)) console.write(Console::Stream::out, lines_of(16 * 1024));

@@ -218,6 +218,25 @@ TEST_F(WorkerLogTest, AConsoleThatNobodyReadsDoesNotStopTheWorker) {
   EXPECT_THAT(content(folder / "rank-0/stdout.log"), HasSubstr("nowhere 19999\n")) << "the file has it all";
 }
 
+TEST_F(WorkerLogTest, AWorkerThatIsAloneShowsItsPromptsAtOnce) {
+  WorkerLogOptions options;
+  options.console = file_console();
+  options.whole_lines = false;
+  WorkerLog log(io.get_executor(), options);
+  ASSERT_TRUE(log.open());
+  const std::string go = folder / "go";
+  const pid_t pid = start_child(log, "out-part (Pdb) then await " + go + " then out-part c then err 1 end");
+  log.started();
+  const Instant deadline = std::chrono::steady_clock::now() + 20s;
+  while (content(folder / "console") != "(Pdb)" && std::chrono::steady_clock::now() < deadline)
+    io.run_one_for(10ms);
+  EXPECT_EQ(content(folder / "console"), "(Pdb)");
+  std::ofstream(go) << "";
+  ASSERT_TRUE(finish(log, pid));
+  EXPECT_THAT(log.last_stderr_lines(), ElementsAre("end 0"));
+  EXPECT_THAT(content(folder / "console"), HasSubstr("(Pdb)c"));
+}
+
 TEST_F(WorkerLogTest, WithoutAFolderThereAreNoFilesButLastLines) {
   WorkerLogOptions options;
   options.to_console = false;
