@@ -3,16 +3,23 @@
 //
 // Every rank of the group must make the same calls in the same order, with the same element types and counts.
 // Calls may be made from one thread at a time. Buffers belong to the caller and must stay alive and untouched
-// until the Work that a call returned is done.
+// until the Work that a call returned is done; an input and an output may not overlap.
+//
+// Operations run in the background: the collectives one after the other in the order of the calls, sends and
+// receives in the order of the calls for each peer and direction. A call blocks only when
+// `max_queued_operations` of them wait. Same world size, same counts and same inputs give the same bits, on
+// every rank and in every run.
+//
+// After a failure the group is broken: the connections are closed, so that the other ranks fail too and soon,
+// and every later call fails with the same cause. Calls that cannot be right (sizes that do not fit, a rank
+// that does not exist) throw std::invalid_argument at once and break nothing.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "muster/worker/element_type.hpp"
 
@@ -41,6 +48,13 @@ inline Buffer buffer_of(std::span<std::uint8_t> values) {
 
 enum class ReduceOp : std::uint8_t { sum, average, min, max };
 
+/// A collective or the forming of a group failed because of a peer or the network: "what: why".
+class CollectiveError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+constexpr std::size_t max_queued_operations = 1024;
+
 /// A collective under way.
 class Work {
  public:
@@ -64,9 +78,9 @@ class ProcessGroup {
 
   /// The root's buffer on every rank.
   virtual std::shared_ptr<Work> broadcast(Buffer buffer, int root) = 0;
-  /// In place: element by element over all ranks.
+  /// In place: element by element over all ranks. The average is the sum, then divided (floating types only).
   virtual std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) = 0;
-  /// `input` has size() x output.count elements; rank r gets the reduction of the r-th part.
+  /// `input` has size() x output.count elements and keeps them; rank r gets the reduction of the r-th part.
   virtual std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) = 0;
   /// `output` has size() x input.count elements; part r is rank r's input.
   virtual std::shared_ptr<Work> all_gather(Buffer input, Buffer output) = 0;

@@ -3,18 +3,11 @@
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
-#include <string>
 
 #include "muster/worker/environment.hpp"
 #include "muster/worker/process_group.hpp"
 
 namespace muster::worker {
-
-/// A collective or the forming of a group failed because of a peer or the network: "what: why".
-class CollectiveError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 struct WorkerOptions {
   std::chrono::milliseconds join_timeout{300'000};        ///< reaching the store and forming the group

@@ -1,0 +1,105 @@
+// The store itself: keys, values, queues, barriers and waits of one keyspace. Pure: a request in, reply bytes
+// and woken connections out. No sockets, no threads, no clock; waits never time out here, since every timeout
+// of this protocol is the client's.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/store/codec.hpp"
+#include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/waits.hpp"
+
+namespace muster::rendezvous {
+
+/// Who is connected, who waits for what, who wrote what: enough to say which rank is missing.
+struct StoreDiagnosis {
+  struct Connection {
+    StoreConnectionId id = 0;
+    std::string peer;                    ///< "10.0.0.2:51234", filled by the server
+    std::uint32_t pid = 0;               ///< from PING; 0 if the client sent none (PyTorch up to 2.4)
+    bool joined = false;                 ///< it has counted itself in `init/`
+    std::vector<std::string> waits_for;  ///< as on the wire; at most reported_keys_per_client_max
+    std::vector<std::string> keys_set;   ///< last written by it, sorted; same limit
+  };
+  std::optional<std::int64_t> joined;  ///< the counter `init/`, nothing before the first
+  std::vector<Connection> connections;
+};
+
+class StoreEngine {
+ public:
+  explicit StoreEngine(StoreLimits limits = {});
+
+  StoreConnectionId connect();
+  /// Drops its wait. An item that it was woken for and did not take wakes the next one.
+  void disconnect(StoreConnectionId id, StoreWoken& woken);
+
+  /// Carries out one request: appends its reply to `reply` (nothing, if it has none or must wait) and the
+  /// connections it woke to `woken`, perhaps `id` itself. A sentence comes back if the request cannot be
+  /// answered: the connection must then be closed.
+  std::optional<std::string> handle(StoreConnectionId id, const StoreRequest& request, std::string& reply,
+                                    StoreWoken& woken);
+
+  bool waiting(StoreConnectionId id) const { return waits_.waiting(id); }
+  /// For a client that has stopped listening for the answer.
+  void drop_wait(StoreConnectionId id) { waits_.drop(id); }
+
+  std::size_t keys() const { return values_.size(); }
+  std::size_t stored_bytes() const { return stored_bytes_ + waits_.bytes(); }
+  std::optional<std::int64_t> joined() const;
+  StoreDiagnosis diagnosis() const;
+
+ private:
+  using Refusal = std::optional<std::string>;
+  struct Value {
+    std::string bytes;
+    StoreConnectionId writer;
+  };
+  struct Slot {
+    std::uint32_t generation = 0;
+    bool live = false;
+    bool joined = false;
+    std::uint32_t pid = 0;
+    std::string woken_by_queue;  ///< the queue whose item it was woken for and has not asked for yet
+  };
+
+  /// Of an absent key: empty.
+  std::string_view value_of(std::string_view key) const;
+  bool present(std::string_view key) const;
+  Refusal refuse_growth(StoreOp op, std::string_view key, std::size_t more_bytes) const;
+  Refusal put(StoreConnectionId id, const StoreRequest& request, std::string_view key, std::string_view value,
+              StoreWoken& woken);
+  Refusal append(StoreConnectionId id, const StoreRequest& request, StoreWoken& woken);
+  Refusal compare_set(StoreConnectionId id, const StoreRequest& request, std::string& reply,
+                      StoreWoken& woken);
+  Refusal increase(StoreOp op, std::string_view key, std::int64_t delta, std::int64_t* sum) const;
+  Refusal add(StoreConnectionId id, const StoreRequest& request, std::string& reply, StoreWoken& woken);
+  Refusal barrier(StoreConnectionId id, const StoreRequest& request, std::string& reply, StoreWoken& woken);
+  bool all_present(const std::vector<std::string_view>& keys) const;
+  Refusal wait(StoreConnectionId id, const StoreRequest& request, std::string& reply);
+  std::int64_t delete_key(std::string_view key);
+  Refusal multi_get(const StoreRequest& request, std::string& reply) const;
+  Refusal multi_set(StoreConnectionId id, const StoreRequest& request, StoreWoken& woken);
+  Refusal list_keys(std::string& reply) const;
+  Refusal queue_push(const StoreRequest& request, StoreWoken& woken);
+  void queue_pop(std::string_view key, std::string& reply);
+  std::int64_t queue_len(std::string_view key) const;
+  void wake_for_item(std::string_view key, StoreWoken& woken);
+
+  StoreLimits limits_;
+  boost::unordered_flat_map<std::string, Value, StoreKeyHash, std::equal_to<>> values_;
+  std::unordered_map<std::string, std::deque<std::string>, StoreKeyHash, std::equal_to<>> queues_;
+  StoreWaits waits_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<std::string_view> missing_;  ///< of the request at hand
+  std::size_t stored_bytes_ = 0;
+};
+
+}  // namespace muster::rendezvous

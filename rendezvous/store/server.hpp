@@ -1,0 +1,62 @@
+// Serves one keyspace to PyTorch's TCPStore clients (and our own): one server for one round.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+#include "rendezvous/store/engine.hpp"
+#include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/listener.hpp"
+
+namespace muster::rendezvous {
+
+struct StoreCounters {
+  std::size_t connections = 0;  ///< open now
+  std::uint64_t connections_total = 0;
+  std::uint64_t requests_total = 0;
+  std::uint64_t wakeups_total = 0;
+  std::uint64_t refused_total = 0;  ///< connections closed for a bad request or a limit
+  std::size_t keys = 0;
+  std::size_t stored_bytes = 0;
+  std::size_t buffered_bytes = 0;
+};
+
+/// Every call belongs to the executor's thread (a single-threaded io_context, or a strand). It never logs and
+/// never ends by itself: a client that misbehaves is disconnected, everything else is kept until stop().
+class StoreServer {
+ public:
+  using Notice = std::function<void(const std::string& sentence)>;
+
+  /// `listener` is already listening: clients that connect before start() wait in its backlog.
+  StoreServer(const boost::asio::any_io_executor& executor, boost::asio::ip::tcp::acceptor listener,
+              StoreLimits limits = {});
+  /// Stops.
+  ~StoreServer();
+  StoreServer(StoreServer&&) noexcept;
+  StoreServer& operator=(StoreServer&&) noexcept;
+
+  /// What an operator should read: bad clients (one line for each peer address), no descriptors left. Set it
+  /// before start(). It must not call stop() or destroy the server.
+  void on_notice(Notice notice);
+
+  /// Begins to serve. The only errors are those of making an epoll set (no descriptors, no memory).
+  Result<void> start();
+
+  /// Closes the listener and every connection. Nothing is called afterwards.
+  void stop();
+
+  boost::asio::ip::tcp::endpoint local_endpoint() const;
+  StoreCounters counters() const;
+  StoreDiagnosis diagnosis() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,373 @@
+#include "rendezvous/store/server.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <random>
+
+#include "rendezvous/store/wire.hpp"
+#include "tests/rendezvous/store/running_store.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string magic = from_hex("00 ce f7 85 3c");
+
+std::string request(StoreOp op, std::string_view key = {}, std::string_view value = {},
+                    std::int64_t number = 0, StoreDialect dialect = StoreDialect::c) {
+  StoreRequest made;
+  made.op = op;
+  made.key = key;
+  made.value = value;
+  made.number = number;
+  if (op == StoreOp::wait || op == StoreOp::check) made.keys = {key};
+  std::string out;
+  append_request(dialect, made, out);
+  return out;
+}
+
+/// Resident memory of this process in bytes.
+std::size_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  in >> total >> resident;
+  return resident * 4096;
+}
+
+void expect_served(RunningStore& store) {
+  RawClient good(store.port());
+  good.send(magic + request(StoreOp::set, "/alive", "yes") + request(StoreOp::get, "/alive"));
+  good.expect_hex("03 00 00 00 00 00 00 00 79 65 73");
+}
+
+TEST(StoreServer, AWaiterWakesWhenAnotherClientSets) {
+  RunningStore store;
+  RawClient waiter(store.port());
+  RawClient setter(store.port());
+  waiter.send(magic + request(StoreOp::wait, "/k"));
+  store.await("the wait is there", [](auto& c) { return c.requests_total == 2; });
+  setter.send(request(StoreOp::set, "/k", "v", 0, StoreDialect::a));
+  waiter.expect_hex("00");
+  waiter.send(request(StoreOp::get, "/k"));
+  waiter.expect_hex("01 00 00 00 00 00 00 00 76");
+}
+
+TEST(StoreServer, CancelWaitKeepsTheConnectionInStep) {
+  RunningStore store;
+  RawClient client(store.port());
+  client.send(magic + request(StoreOp::wait, "/x"));
+  client.send(request(StoreOp::cancel_wait));
+  client.expect_hex("01");
+  client.send(request(StoreOp::set, "/x", "v") + request(StoreOp::check, "/x"));
+  client.expect_hex("00");
+  client.send(request(StoreOp::wait, "/x") + request(StoreOp::cancel_wait));
+  client.expect_hex("00 01");
+}
+
+TEST(StoreServer, DialectADropsAWaitWhenTheClientGoesOn) {
+  RunningStore store;
+  RawClient old(store.port());
+  old.send(request(StoreOp::wait, "/late", {}, 0, StoreDialect::a));
+  old.send(request(StoreOp::num_keys, {}, {}, 0, StoreDialect::a));
+  old.expect_hex("00 00 00 00 00 00 00 00");
+  RawClient setter(store.port());
+  setter.send(magic + request(StoreOp::set, "/late", "1") + request(StoreOp::num_keys));
+  setter.expect_hex("01 00 00 00 00 00 00 00");
+  old.send(request(StoreOp::num_keys, {}, {}, 0, StoreDialect::a));
+  old.expect_hex("01 00 00 00 00 00 00 00");
+}
+
+TEST(StoreServer, RequestsGluedBehindAWaitAreAnsweredAfterIt) {
+  RunningStore store;
+  RawClient client(store.port());
+  client.send(magic + request(StoreOp::wait, "/k") + request(StoreOp::get, "/k") +
+              request(StoreOp::wait, "/l") + request(StoreOp::num_keys));
+  store.await("the wait is there", [](auto& c) { return c.requests_total == 2; });
+  RawClient setter(store.port());
+  setter.send(magic + request(StoreOp::set, "/k", "v") + request(StoreOp::set, "/l", "w"));
+  client.expect_hex("00 01 00 00 00 00 00 00 00 76 00 02 00 00 00 00 00 00 00");
+}
+
+TEST(StoreServer, AClientThatDiesWaitingOrHalfWayThroughARequestLeavesNothing) {
+  RunningStore store;
+  {
+    RawClient waiter(store.port());
+    waiter.send(magic + request(StoreOp::wait, "/k"));
+    RawClient held(store.port());
+    held.send(magic + request(StoreOp::wait, "/k") + request(StoreOp::num_keys));
+    RawClient half(store.port());
+    half.send(magic + request(StoreOp::set, "/half", std::string(100'000, 'x')).substr(0, 60'000));
+    store.await("all are there", [](auto& c) {
+      return c.connections == 3 && c.requests_total == 5 && c.buffered_bytes > 59'000;
+    });
+  }
+  store.await("all are gone", [](auto& c) { return c.connections == 0; });
+  EXPECT_EQ(store.counters().buffered_bytes, 0U);
+  EXPECT_EQ(store.counters().stored_bytes, 0U);
+  EXPECT_TRUE(store.notices().empty()) << "workers are killed in the middle of things: no news";
+  expect_served(store);
+}
+
+TEST(StoreServer, SilentConnectionsStay) {
+  RunningStore store;
+  RawClient callback_channel(store.port());  // PyTorch up to 2.0 opens one for each store, and never writes
+  expect_served(store);
+  store.await("only the silent one is left", [](auto& c) { return c.connections == 1; });
+  callback_channel.send(request(StoreOp::watch_key, "/k", {}, 0, StoreDialect::a));
+  callback_channel.expect_hex("03");
+}
+
+TEST(StoreServer, BothFamiliesAtOneWildcard) {
+  RunningStore store({}, "");
+  expect_served(store);
+  RawClient v6(store.port(), "::1");
+  v6.send(magic + request(StoreOp::get, "/alive"));
+  v6.expect_hex("03 00 00 00 00 00 00 00 79 65 73");
+}
+
+TEST(StoreServer, WhatIsNoStoreClientIsClosedWithOneLineForEachAddress) {
+  std::mt19937 random(5);
+  std::vector<std::string> strangers = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                        from_hex("16 03 01 02 00 01 00 01 fc 03 03"),
+                                        "SSH-2.0-x\r\n",
+                                        from_hex("00 3c 85 f7 ce 0d 00 00 10 92"),
+                                        from_hex("00 ce f7 85 3d 00 00 00 00"),
+                                        magic + from_hex("13"),
+                                        magic + from_hex("03 00 00 00 00 00 01 00 00"),
+                                        magic + from_hex("06 ff ff ff ff ff ff ff ff"),
+                                        from_hex("02 00 00 00 00 00 00 00 80"),
+                                        std::string(4096, '\xff')};
+  RunningStore store;
+  RawClient working(store.port());
+  working.send(magic + request(StoreOp::wait, "/job"));
+  for (const auto& bytes : strangers) {
+    RawClient stranger(store.port());
+    stranger.send_anyhow(bytes);
+    stranger.expect_closed();
+  }
+  EXPECT_EQ(store.counters().refused_total, strangers.size());
+  ASSERT_EQ(store.notices().size(), 1U);
+  EXPECT_THAT(store.notices()[0], HasSubstr("the connection from 127.0.0.1:"));
+  EXPECT_THAT(store.notices()[0], HasSubstr("it looks like HTTP"));
+  for (int i = 0; i < 200; ++i) {
+    std::string noise(1 + random() % 300, '\0');
+    for (auto& byte : noise) byte = static_cast<char>(random());
+    RawClient(store.port()).send_anyhow(noise);
+  }
+  expect_served(store);
+  RawClient setter(store.port());
+  setter.send(magic + request(StoreOp::set, "/job", "runs on"));
+  working.expect_hex("00");
+}
+
+TEST(StoreServer, AnAnnouncedLengthAllocatesNothing) {
+  StoreLimits limits;
+  limits.value_bytes_max = 1UL << 40;
+  limits.request_bytes_max = 1UL << 41;
+  RunningStore store(limits);
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.emplace_back(store.port());
+    std::string announcing = request(StoreOp::set, "/k", "x");
+    const std::uint64_t length = 1UL << 39;
+    announcing.replace(announcing.size() - 9, 8, reinterpret_cast<const char*>(&length), 8);
+    clients.back().send(magic + announcing);
+  }
+  store.await("all bytes came", [](auto& c) { return c.requests_total == 50 && c.buffered_bytes > 0; });
+  EXPECT_LT(store.counters().buffered_bytes, 50U * 256);
+}
+
+TEST(StoreServer, BufferedBytesMaxHolds) {
+  StoreLimits limits;
+  limits.buffered_bytes_max = 1UL << 20;
+  RunningStore store(limits);
+  RawClient greedy(store.port());
+  greedy.send_anyhow(magic + request(StoreOp::set, "/k", std::string(8UL << 20, 'x')));
+  EXPECT_NE(greedy.receive(1).size(), 1U);
+  ASSERT_EQ(store.notices().size(), 1U);
+  EXPECT_THAT(store.notices()[0], HasSubstr("buffered_bytes_max"));
+  EXPECT_EQ(store.counters().buffered_bytes, 0U);
+  expect_served(store);
+}
+
+TEST(StoreServer, ConnectionsMaxHolds) {
+  StoreLimits limits;
+  limits.connections_max = 2;
+  RunningStore store(limits);
+  RawClient one(store.port());
+  store.await("one", [](auto& c) { return c.connections == 1; });
+  RawClient two(store.port());
+  store.await("two", [](auto& c) { return c.connections == 2; });
+  RawClient three(store.port());
+  three.expect_closed();
+  EXPECT_THAT(store.notices().at(0), HasSubstr("connections_max"));
+  one.close();
+  store.await("room again", [](auto& c) { return c.connections == 1; });
+  expect_served(store);
+}
+
+TEST(StoreServer, AClientThatDoesNotReadIsNoLongerReadAndCatchesUpLater) {
+  StoreLimits limits;
+  limits.output_pause_bytes = 64UL << 10;
+  RunningStore store(limits);
+  const std::string value(1UL << 20, 'x');
+  RawClient lazy(store.port());
+  lazy.send(magic + request(StoreOp::set, "/big", value));
+  constexpr int gets = 60;
+  std::string many;
+  for (int i = 0; i < gets; ++i) many += request(StoreOp::get, "/big");
+  lazy.send(many);
+  expect_served(store);
+  EXPECT_LT(store.counters().buffered_bytes, 8UL << 20) << "not sixty replies of 1 MiB";
+  for (int i = 0; i < gets; ++i) ASSERT_EQ(lazy.receive(8 + value.size()).size(), 8 + value.size()) << i;
+  lazy.send(request(StoreOp::cancel_wait));
+  lazy.expect_hex("01");
+  store.await("the room is given back", [](auto& c) { return c.buffered_bytes < 256; });
+}
+
+TEST(StoreServer, BigValuesGoThroughWhole) {
+  RunningStore store;
+  std::string value(8UL << 20, '\0');
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 31 >> 3);
+  RawClient client(store.port());
+  client.send(magic + request(StoreOp::set, "/big", value) + request(StoreOp::get, "/big"));
+  client.expect_hex("00 00 80 00 00 00 00 00");
+  EXPECT_TRUE(client.receive(value.size()) == value);
+}
+
+TEST(StoreServer, ManyClientsWaitForOneKey) {
+  RunningStore store;
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 500; ++i) {
+    clients.emplace_back(store.port());
+    clients.back().send(magic + request(StoreOp::wait, "/go"));
+  }
+  store.await("all wait", [](auto& c) { return c.requests_total == 1000; });
+  clients.front().send(request(StoreOp::cancel_wait) + request(StoreOp::set, "/go", "1"));
+  clients.front().expect_hex("01");
+  for (std::size_t i = 1; i < clients.size(); ++i) clients[i].expect_hex("00");
+  EXPECT_EQ(store.counters().wakeups_total, 499U);
+}
+
+TEST(StoreServer, M3_ThousandsOfConnectionsAtOnceAreAllServed) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  const int count = static_cast<int>(std::min<rlim_t>(9000, (files.rlim_cur - 500) / 2));
+  RunningStore store;
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<RawClient> clients;
+  clients.reserve(static_cast<std::size_t>(count));
+  const auto before = resident_bytes();
+  for (int i = 0; i < count; ++i) clients.emplace_back(store.port());
+  store.await("all are accepted", [&](auto& c) { return c.connections == static_cast<std::size_t>(count); });
+  const auto took = std::chrono::steady_clock::now() - begin;
+  for (auto& client : clients) client.send(magic + request(StoreOp::ping, {}, {}, 7));
+  for (auto& client : clients) client.expect_hex("07 00 00 00");
+  EXPECT_LT(took, std::chrono::seconds(10));
+  const auto grown = (resident_bytes() - before) / static_cast<std::size_t>(count);
+  RecordProperty("connections", count);
+  RecordProperty("bytes_per_connection", static_cast<int>(grown));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(grown, 4096U) << "bytes for each idle connection, client side included";
+#endif
+}
+
+TEST(StoreServer, RunningOutOfDescriptorsKeepsClientsInTheBacklog) {
+  RunningStore store;
+  RawClient early(store.port());
+  store.await("the first is there", [](auto& c) { return c.connections == 1; });
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  RawClient late(store.port());
+  store.await("the second is there", [](auto& c) { return c.connections == 2; });
+  std::vector<UniqueFd> hoard;
+  const auto small = rlimit{200, files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &small), 0);
+  for (;;) {
+    UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!fd) break;
+    hoard.push_back(std::move(fd));
+  }
+  hoard.pop_back();  // for the client's own end
+  RawClient queued(store.port());
+  queued.send(magic + request(StoreOp::cancel_wait));
+  while (store.notices().empty()) store.counters();
+  EXPECT_THAT(store.notices().at(0), HasSubstr("EMFILE"));
+  early.send(magic + request(StoreOp::cancel_wait));
+  early.expect_hex("01");
+  hoard.clear();
+  queued.expect_hex("01");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+TEST(StoreServer, C7_D18_StoresShareNothing) {
+  RunningStore round_one;
+  RawClient stray(round_one.port());
+  stray.send(magic + request(StoreOp::add, "init/", {}, 1) + request(StoreOp::set, "/k", "old"));
+  stray.expect_hex("01 00 00 00 00 00 00 00");
+  RunningStore round_two;
+  RawClient worker(round_two.port());
+  worker.send(magic + request(StoreOp::check, "/k") + request(StoreOp::add, "init/", {}, 1));
+  worker.expect_hex("01 01 00 00 00 00 00 00 00");
+}
+
+TEST(StoreServer, DiagnosisNamesPeers) {
+  RunningStore store;
+  RawClient client(store.port());
+  client.send(magic + request(StoreOp::ping, {}, {}, 4711) + request(StoreOp::add, "init/", {}, 1) +
+              request(StoreOp::wait, "/default_pg/0//cpu//0/7"));
+  store.await("the wait is there", [](auto& c) { return c.requests_total == 4; });
+  const auto diagnosis = store.ask([](StoreServer& server) { return server.diagnosis(); });
+  EXPECT_EQ(diagnosis.joined, 1);
+  ASSERT_EQ(diagnosis.connections.size(), 1U);
+  EXPECT_EQ(diagnosis.connections[0].pid, 4711U);
+  EXPECT_THAT(diagnosis.connections[0].peer, HasSubstr("127.0.0.1:"));
+  EXPECT_THAT(diagnosis.connections[0].waits_for, testing::ElementsAre("/default_pg/0//cpu//0/7"));
+}
+
+TEST(StoreServer, StopClosesEverything) {
+  RunningStore store;
+  RawClient waiter(store.port());
+  waiter.send(magic + request(StoreOp::wait, "/k"));
+  store.await("the wait is there", [](auto& c) { return c.requests_total == 2; });
+  store.ask([](StoreServer& server) {
+    server.stop();
+    server.stop();
+    return 0;
+  });
+  waiter.expect_closed();
+  EXPECT_TRUE(
+      StoreSocket::connect(store.endpoint(), std::chrono::steady_clock::now() + patience).has_error());
+}
+
+TEST(OpenListener, ErrorsNameAddressPortAndErrno) {
+  boost::asio::io_context io;
+  const auto first = open_listener(io.get_executor(), "127.0.0.1", 0);
+  const auto port = first->local_endpoint().port();
+  const auto second = open_listener(io.get_executor(), "127.0.0.1", port);
+  ASSERT_TRUE(second.has_error());
+  EXPECT_EQ(second.error().sentence(),
+            "listening on 127.0.0.1:" + std::to_string(port) +
+                ": Address already in use (EADDRINUSE); another program has this port");
+  EXPECT_EQ(open_listener(io.get_executor(), "localhost", 1).error().sentence(),
+            "listening on localhost:1: not a numeric address");
+  EXPECT_THAT(open_listener(io.get_executor(), "203.0.113.1", 0).error().sentence(),
+              HasSubstr("(EADDRNOTAVAIL)"));
+}
+
+TEST(OpenListener, SocketsAreCloseOnExec) {
+  boost::asio::io_context io;
+  auto listener = open_listener(io.get_executor(), "", 0);
+  EXPECT_TRUE(::fcntl(listener->native_handle(), F_GETFD) & FD_CLOEXEC);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,63 @@
+// One rank of a test job. What it does comes as the first argument:
+//   sum       forms the group, adds up over all ranks, prints "sum <value>"
+//   leave     forms the group and ends
+//   loop      all-reduces 16 MiB again and again, after the first prints "looping"
+//   absent    as "sum", but rank 1 forms the group and then calls nothing
+//   throw     throws a std::runtime_error
+//   refuse    throws a std::invalid_argument
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "muster/worker/worker.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using muster::worker::buffer_of;
+using muster::worker::ReduceOp;
+using muster::worker::Worker;
+
+void say(const char* text, double value = 0) {
+  std::printf("%s %g\n", text, value);
+  std::fflush(stdout);
+}
+
+void sum(Worker& worker) {
+  auto& group = worker.process_group();
+  std::vector<double> values(1000, worker.environment().rank + 1);
+  group.all_reduce(buffer_of(std::span(values)), ReduceOp::sum)->wait();
+  say("sum", values.back());
+}
+
+void loop(Worker& worker) {
+  auto& group = worker.process_group();
+  std::vector<float> values(4 << 20);
+  for (bool first = true;; first = false) {
+    group.all_reduce(buffer_of(std::span(values)), ReduceOp::max)->wait();
+    if (first) say("looping");
+  }
+}
+
+int body(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  auto worker = Worker::join({.join_timeout = 30s, .collective_timeout = mode == "absent" ? 1s : 60s});
+  if (mode == "sum") sum(worker);
+  if (mode == "leave") worker.process_group();
+  if (mode == "loop") loop(worker);
+  if (mode == "throw") throw std::runtime_error("the disk: on fire");
+  if (mode == "refuse") throw std::invalid_argument("--epochs -1: at least 0 is needed");
+  if (mode == "absent") {
+    worker.process_group();
+    if (!worker.is_rank_zero()) ::pause();
+    sum(worker);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return muster::worker::run_main(body, argc, argv); }

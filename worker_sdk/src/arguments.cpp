@@ -1,0 +1,52 @@
+#include "worker_sdk/src/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <stdexcept>
+
+#include "worker_sdk/src/operation.hpp"
+#include "worker_sdk/src/reduction.hpp"
+
+namespace muster::worker {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument(why); }
+
+void check_same_type(const char* name, const Buffer& a, const Buffer& b) {
+  if (a.type != b.type) refuse(fmt::format("{}: {} and {} differ in type", name, text_of(a), text_of(b)));
+}
+
+}  // namespace
+
+void check_rank(const char* what, int rank, int size) {
+  if (rank < 0 || rank >= size)
+    refuse(fmt::format("{} {}: a rank from 0 to {} is expected", what, rank, size - 1));
+}
+
+void check_reduce(const Buffer& buffer, ReduceOp op) {
+  if (op == ReduceOp::average && !is_floating(buffer.type))
+    refuse(fmt::format("{}: an average needs a floating type", text_of(buffer)));
+}
+
+void check_parts(const char* name, const Buffer& whole, const Buffer& part, int size) {
+  check_same_type(name, whole, part);
+  if (whole.count != part.count * static_cast<std::size_t>(size))
+    refuse(fmt::format("{}: {} elements are not {} times {}", name, whole.count, size, part.count));
+}
+
+void check_uneven(const Buffer& input, const Buffer& output, std::span<const std::size_t> counts, int rank,
+                  int size) {
+  const char* name = "all_gather_uneven";
+  check_same_type(name, input, output);
+  if (counts.size() != static_cast<std::size_t>(size))
+    refuse(fmt::format("{}: {} counts for {} ranks", name, counts.size(), size));
+  if (counts[static_cast<std::size_t>(rank)] != input.count)
+    refuse(fmt::format("{}: the input has {} elements, counts[{}] is {}", name, input.count, rank,
+                       counts[static_cast<std::size_t>(rank)]));
+  const auto total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  if (total != output.count)
+    refuse(fmt::format("{}: the output has {} elements, the counts add up to {}", name, output.count, total));
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,17 @@
+// What a call of a process group must fulfil, whatever the backend. Each throws std::invalid_argument.
+#pragma once
+
+#include <span>
+
+#include "muster/worker/process_group.hpp"
+
+namespace muster::worker {
+
+void check_rank(const char* what, int rank, int size);
+void check_reduce(const Buffer& buffer, ReduceOp op);
+/// `whole` has `size` times the elements of `part`.
+void check_parts(const char* name, const Buffer& whole, const Buffer& part, int size);
+void check_uneven(const Buffer& input, const Buffer& output, std::span<const std::size_t> counts, int rank,
+                  int size);
+
+}  // namespace muster::worker

@@ -1,0 +1,86 @@
+#include "worker_sdk/src/failure_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace muster::worker {
+namespace {
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+std::vector<int> silent(const Failure& failure) {
+  std::vector<int> ranks;
+  for (int rank : failure.asked)
+    if (!failure.last_words.contains(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+void add_others(const Failure& failure, std::vector<std::string>& parts) {
+  for (const auto& [rank, words] : failure.last_words) {
+    if (words.timed_out && !failure.own.timed_out)
+      parts.push_back(fmt::format("rank {} timed out in {}", rank, words.operation));
+    else if (words.operation != failure.own.operation)
+      parts.push_back(fmt::format("rank {} is in {}", rank, words.operation));
+  }
+}
+
+std::string timeout_sentence(const Failure& failure) {
+  std::vector<std::string> parts;
+  const auto absent = silent(failure);
+  if (!absent.empty())
+    parts.push_back(
+        fmt::format("{} {} not arrived", ranks_text(absent), absent.size() == 1 ? "has" : "have"));
+  add_others(failure, parts);
+  if (parts.empty()) parts.push_back(fmt::format("no data from or to rank {}", failure.waited_for));
+  return fmt::format("{} timed out after {} s: {}", failure.own.operation,
+                     std::chrono::duration<double>(failure.timeout).count(), fmt::join(parts, "; "));
+}
+
+/// A rank whose connection is closed and that left no word has died, or left without waiting for the others.
+/// One that did leave a word closed its connections because of another.
+std::vector<int> dead(const Failure& failure) {
+  std::set<int> ranks(failure.own.lost.begin(), failure.own.lost.end());
+  for (const auto& [rank, words] : failure.last_words) ranks.insert(words.lost.begin(), words.lost.end());
+  for (const auto& [rank, words] : failure.last_words) ranks.erase(rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+std::string loss_sentence(const Failure& failure) {
+  std::vector<std::string> parts;
+  const auto gone = dead(failure);
+  if (!gone.empty()) parts.push_back("lost the connection to " + ranks_text(gone));
+  add_others(failure, parts);
+  if (parts.empty() && !failure.last_words.empty())
+    parts.push_back(fmt::format("rank {} gave up first", failure.last_words.begin()->first));
+  if (parts.empty()) parts.push_back(fmt::format("lost the connection to rank {}", failure.waited_for));
+  return fmt::format("{}: {}", failure.own.operation, fmt::join(parts, "; "));
+}
+
+}  // namespace
+
+std::string encode_last_words(const LastWords& words) {
+  const nlohmann::json json{
+      {"operation", words.operation}, {"timed_out", words.timed_out}, {"lost", words.lost}};
+  return json.dump();
+}
+
+std::optional<LastWords> decode_last_words(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  try {
+    return LastWords{json.at("operation"), json.at("timed_out"), json.at("lost")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string sentence(const Failure& failure) {
+  return failure.own.timed_out ? timeout_sentence(failure) : loss_sentence(failure);
+}
+
+}  // namespace muster::worker

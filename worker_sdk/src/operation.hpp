@@ -1,0 +1,30 @@
+// One operation of a group, as it is named in errors, and the number that its messages carry.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "muster/worker/process_group.hpp"
+
+namespace muster::worker {
+
+/// The tag is a hash of all that must be the same on both ends: kind, place in the sequence, type, counts. So
+/// operations that do not belong together never exchange a byte: they time out and can be told apart, where
+/// otherwise they would mix up data or overrun a buffer.
+struct Operation {
+  std::string text;  ///< "all_reduce #42 (sum, 1000 x F32)"
+  std::uint32_t tag = 0;
+};
+
+std::string text_of(const Buffer& buffer);  ///< "1000 x F32"
+std::string_view text_of(ReduceOp op);
+
+/// `details` as in "sum, 1000 x F32"; may be empty. `counts` where ranks bring different ones.
+Operation collective(std::string_view name, std::uint64_t sequence, const std::string& details,
+                     std::span<const std::size_t> counts = {});
+
+/// The n-th message from `source` to `destination`: the same tag on both ends.
+Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer, bool sending);
+
+}  // namespace muster::worker

@@ -1,0 +1,59 @@
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <typeinfo>
+
+#include "base/error.hpp"
+#include "muster/worker/worker.hpp"
+#include "worker_sdk/src/error_file.hpp"
+
+namespace muster::worker {
+namespace {
+
+std::string readable_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : type.name();
+}
+
+std::int64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+void write_error_file(const char* path, const std::string& text) {
+  std::FILE* file = std::fopen(path, "we");
+  const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int write_error = errno;
+  const bool closed = file && std::fclose(file) == 0;
+  if (!written || !closed)
+    fmt::print(stderr, "{}\n", errno_error(path, written ? errno : write_error, "no error file").sentence());
+}
+
+int report(const std::exception& error, int exit_code) {
+  const char* rank = std::getenv("RANK");
+  fmt::print(stderr, "rank {}: {}\n", rank ? rank : "0", error.what());
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (path && *path)
+    write_error_file(path, error_json(readable_name(typeid(error)), error.what(), unix_seconds()));
+  return exit_code;
+}
+
+}  // namespace
+
+int run_main(int (*body)(int, char**), int argc, char** argv) {
+  try {
+    return body(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    return report(error, 2);
+  } catch (const std::exception& error) {
+    return report(error, 1);
+  }
+}
+
+}  // namespace muster::worker
