@@ -17,7 +17,7 @@ MetricsFile::MetricsFile(const std::filesystem::path& path) : path_(path) {
 }
 
 void MetricsFile::write(const nlohmann::ordered_json& line) {
-  if (!file_.is_open()) return;
+  if (!enabled()) return;
   errno = 0;
   file_ << line.dump() + "\n" << std::flush;
   if (!file_) throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));

@@ -15,6 +15,8 @@ class MetricsFile {
   /// Throws std::invalid_argument that names the path and the errno text.
   explicit MetricsFile(const std::filesystem::path& path);
 
+  bool enabled() const { return file_.is_open(); }
+
   /// NaN and infinity become null: JSON has neither. Throws std::runtime_error if the line cannot be written.
   void write(const nlohmann::ordered_json& line);
 

@@ -33,6 +33,7 @@ void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& 
 }
 
 void Report::step(const TrainingState& state, double loss) {
+  if (!metrics_.enabled()) return;  // called in every step: not even the object is made
   metrics_.write(Json{{"event", "step"}, {"step", state.step}, {"epoch", state.epoch}, {"loss", loss}});
 }
 
