@@ -21,7 +21,7 @@
 //   ms or, at any time, the last frame of a connection: daemon -> refused       5   u8 code, text reason both
 //   -> heartbeat     6   (nothing); the daemon answers each with one
 //
-//   agent  -> join         16   offer
+//   agent  -> join         16   offer, last round u32, restart count u32
 //             resume       17   offer, i32 round, group rank, group world size, first rank, restart count;
 //                               bool workers alive
 //             worker failed      18   i32 round, failure

@@ -135,8 +135,10 @@ void fields(auto& a, Of<WorkerFailure> auto& m) {
 }
 
 void fields(auto& a, Of<Join> auto& m) {
-  auto& [offer] = m;
+  auto& [offer, last_round, restart_count] = m;
   fields(a, offer);
+  count(a, last_round);
+  count(a, restart_count);
 }
 
 void fields(auto& a, Of<Resume> auto& m) {

@@ -109,7 +109,7 @@ TEST(Codec, NumbersOutOfRangeAreRefused) {
   auto offer = sample_offer();
   for (const int workers : {0, -1, 65537}) {
     offer.local_workers = workers;
-    EXPECT_FALSE(decode_agent_message(frame_of(encode(AgentMessage(Join{offer}))))) << workers;
+    EXPECT_FALSE(decode_agent_message(frame_of(encode(AgentMessage(Join{.offer = offer}))))) << workers;
   }
   EXPECT_FALSE(decode_agent_message(frame_of(encode(AgentMessage(WorkersStopped{-1})))));
   EXPECT_FALSE(decode_daemon_message(frame_of(encode(DaemonMessage(Assignment{})))));

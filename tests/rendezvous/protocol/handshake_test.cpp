@@ -86,11 +86,11 @@ TEST(Handshake, N1_AProofOfAnotherConnectionIsRefused) {
 
 TEST(Handshake, NothingComesBeforeItsTurn) {
   DaemonHandshake no_hello(nullptr, Nonce{});
-  EXPECT_EQ(deliver(no_hello, encode(AgentMessage(Join{sample_offer()}))).refused->code,
+  EXPECT_EQ(deliver(no_hello, encode(AgentMessage(Join{.offer = sample_offer()}))).refused->code,
             RefusalCode::bad_magic);
   DaemonHandshake no_proof(nullptr, Nonce{});
   EXPECT_FALSE(deliver(no_proof, encode(sample_hello())).refused);
-  EXPECT_EQ(deliver(no_proof, encode(AgentMessage(Join{sample_offer()}))).refused->code,
+  EXPECT_EQ(deliver(no_proof, encode(AgentMessage(Join{.offer = sample_offer()}))).refused->code,
             RefusalCode::malformed);
   PeerHandshake peer(sample_hello(), nullptr);
   EXPECT_TRUE(deliver(peer, encode(Welcome{})).refused);

@@ -23,8 +23,8 @@ inline std::vector<AgentMessage> sample_agent_messages() {
   auto bare = sample_offer();
   bare.preferred_group_rank.reset();
   bare.hosts_endpoint = false;
-  return {Join{sample_offer()},
-          Join{bare},
+  return {Join{.offer = sample_offer()},
+          Join{bare, 7, 2},
           Resume{sample_offer(), 4, 2, 3, 16, 1, true},
           WorkerFailed{2, sample_failure()},
           WorkersSafe{2, 812},
