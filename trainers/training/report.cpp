@@ -22,8 +22,8 @@ void Report::line(const std::string& text) const {
 
 void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& state) {
   for (const auto& why : from.skipped) line("checkpoint skipped: " + why);
-  line(fmt::format("resumed from {}: step {}, epoch {}, sample {} of it", from.path.string(), state.step,
-                   state.epoch + 1, state.position));
+  line(fmt::format("resumed from {}: step {}, {} epochs and {} samples done", from.path.string(), state.step,
+                   state.epoch, state.position));
   metrics_.write(Json{{"event", "resumed"},
                       {"step", state.step},
                       {"epoch", state.epoch},

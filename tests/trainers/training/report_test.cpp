@@ -46,7 +46,7 @@ TEST(Report, ResumeIsSaidEvenQuietlyAndSkippedCheckpointsWithTheirReason) {
       .step = 50, .facts = {}, .path = "c/step-50", .skipped = {"c/step-60: torn"}};
   EXPECT_EQ(printed([&] { report.resumed(from, {.step = 50, .epoch = 1, .position = 6400}); }),
             "p: checkpoint skipped: c/step-60: torn\n"
-            "p: resumed from c/step-50: step 50, epoch 2, sample 6400 of it\n");
+            "p: resumed from c/step-50: step 50, 1 epochs and 6400 samples done\n");
   EXPECT_EQ(printed([&] { report.stretch(kEpoch, {}); }), "");
 }
 

@@ -1,0 +1,192 @@
+// The program itself, on a small data set made by the test.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/trainers/trainer_process.hpp"
+#include "trainers/tensor/sequential.hpp"
+#include "trainers/training/model_file.hpp"
+
+namespace muster::trainers {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+constexpr std::uint32_t kTrainSamples = 320;
+
+class DdpMnist : public testing::Test {
+ protected:
+  DdpMnist() {
+    std::filesystem::create_directory(data());
+    write_tiny_mnist(data(), kTrainSamples, 50);
+  }
+
+  std::filesystem::path data() const { return folder_ / "data"; }
+  std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
+
+  Arguments arguments(const Arguments& more, int epochs = 2) const {
+    Arguments all = {"--data-dir", data().string(), "--epochs", std::to_string(epochs), "--batch-size", "8"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Arguments with_checkpoints(const std::string& export_name, int epochs = 2) const {
+    return arguments({"--checkpoint-dir", checkpoints().string(), "--checkpoint-every", "10", "--export",
+                      (folder_ / export_name).string()},
+                     epochs);
+  }
+
+  /// Runs a whole world to its end; the exit codes by rank.
+  std::vector<int> run_world(int size, const Arguments& args) {
+    std::vector<std::unique_ptr<TrainerProcess>> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      ranks.push_back(
+          std::make_unique<TrainerProcess>(folder_.path(), args, RankPlace{rank, size, port_.port()}));
+    }
+    std::vector<int> codes;
+    for (auto& rank : ranks) codes.push_back(rank->exit_code());
+    if (codes != std::vector<int>(codes.size(), 0)) last_errors_ = read_text(folder_ / "err-0");
+    return codes;
+  }
+
+  /// Runs a world of two until some line of rank 0's metrics, then kills one of them.
+  void run_and_kill(int after_lines, int victim, Arguments args) {
+    MetricsPipe pipe(folder_ / ("pipe-" + std::to_string(after_lines)));
+    args.insert(args.end(), {"--metrics-file", pipe.path().string()});
+    std::vector<std::unique_ptr<TrainerProcess>> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.push_back(
+          std::make_unique<TrainerProcess>(folder_.path(), args, RankPlace{rank, 2, port_.port()}));
+    }
+    ASSERT_TRUE(pipe.wait_for_lines(after_lines)) << ranks[0]->errors();
+    ranks[static_cast<std::size_t>(victim)]->kill();
+    EXPECT_EQ(ranks[static_cast<std::size_t>(victim)]->exit_code(), 128 + SIGKILL);
+    // The other one is killed with its object, as an agent would do.
+  }
+
+  std::string exported(const std::string& name) const { return read_text(folder_ / name); }
+
+  TemporaryFolder folder_;
+  ReservedPort port_;
+  std::string last_errors_;
+};
+
+TEST_F(DdpMnist, TrainsAloneAndSaysOneLineForEachEpoch) {
+  TrainerProcess trainer(folder_.path(), arguments({"--metrics-file", folder_ / "metrics", "--export",
+                                                    folder_ / "model.safetensors"}));
+  ASSERT_EQ(trainer.exit_code(), 0) << trainer.errors();
+  EXPECT_THAT(trainer.output(), AllOf(HasSubstr("ddp_mnist: epoch 1 of 2: loss "),
+                                      HasSubstr("ddp_mnist: epoch 2 of 2: loss "), HasSubstr("samples/s")));
+  const auto model = exported("model.safetensors");
+  for (const char* name : {"0.weight", "0.bias", "2.weight", "2.bias"}) EXPECT_THAT(model, HasSubstr(name));
+
+  std::istringstream metrics(read_text(folder_ / "metrics"));
+  int steps = 0;
+  int epochs = 0;
+  double last_accuracy = 0;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.at("event") == "step") ++steps;
+    if (json.at("event") == "epoch") {
+      ++epochs;
+      last_accuracy = json.at("test_accuracy");
+    }
+  }
+  EXPECT_EQ(steps, 80);
+  EXPECT_EQ(epochs, 2);
+  EXPECT_GT(last_accuracy, 0.9);
+}
+
+TEST_F(DdpMnist, TwoWorkersKilledAndRestartedGiveTheSameFile) {
+  constexpr int kEpochs = 16;  // 320 steps: more than all killed runs can do together
+  ASSERT_EQ(run_world(2, arguments({"--export", folder_ / "whole"}, kEpochs)), (std::vector<int>{0, 0}))
+      << last_errors_;
+  run_and_kill(3, 1, with_checkpoints("killed", kEpochs));   // before the first checkpoint
+  run_and_kill(17, 0, with_checkpoints("killed", kEpochs));  // after it
+  run_and_kill(13, 1, with_checkpoints("killed", kEpochs));
+  ASSERT_EQ(run_world(2, with_checkpoints("killed", kEpochs)), (std::vector<int>{0, 0})) << last_errors_;
+  EXPECT_THAT(read_text(folder_ / "out-0"), HasSubstr("ddp_mnist: resumed from " + checkpoints().string()));
+  EXPECT_EQ(read_text(folder_ / "out-1"), "");
+  EXPECT_GT(exported("whole").size(), 800'000U);
+  EXPECT_TRUE(exported("whole") == exported("killed"));
+}
+
+TEST_F(DdpMnist, ADamagedCheckpointIsSkippedWithItsReason) {
+  ASSERT_EQ(run_world(1, with_checkpoints("whole")), (std::vector<int>{0})) << last_errors_;
+  std::vector<std::filesystem::path> saved(std::filesystem::directory_iterator(checkpoints()), {});
+  std::sort(saved.begin(), saved.end());
+  ASSERT_EQ(saved.size(), 3U);
+  for (const auto& file : std::filesystem::directory_iterator(saved.back())) {
+    if (file.path().extension() == ".safetensors") {
+      std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
+    }
+  }
+  TrainerProcess again(folder_.path(), with_checkpoints("again"));
+  ASSERT_EQ(again.exit_code(), 0) << again.errors();
+  EXPECT_THAT(again.output(), AllOf(HasSubstr("checkpoint skipped: " + saved.back().filename().string()),
+                                    HasSubstr("resumed from " + saved[1].string() + ": step 70")));
+  EXPECT_TRUE(exported("whole") == exported("again"));
+}
+
+TEST_F(DdpMnist, NoUsableCheckpointIsAPermanentErrorAndNothingIsOverwritten) {
+  std::filesystem::create_directories(checkpoints() / "step-000000000010");
+  TrainerProcess trainer(folder_.path(), with_checkpoints("none"));
+  EXPECT_EQ(trainer.exit_code(), 2);
+  EXPECT_THAT(trainer.errors(), HasSubstr("step-000000000010"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoints() / "step-000000000010"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
+}
+
+TEST_F(DdpMnist, BadDataIsAPermanentErrorOnEveryRank) {
+  const auto images = data() / "train-images-idx3-ubyte.gz";
+  std::filesystem::resize_file(images, std::filesystem::file_size(images) / 2);
+  EXPECT_EQ(run_world(2, arguments({})), (std::vector<int>{2, 2}));
+  for (const char* name : {"err-0", "err-1"}) {
+    const auto text = read_text(folder_ / name);
+    EXPECT_THAT(text, AllOf(HasSubstr(images.string() + ": at offset "), HasSubstr("cut off, expected")));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  }
+}
+
+TEST_F(DdpMnist, AMissingFolderAndABadOptionAreUsageErrors) {
+  TrainerProcess folder(folder_.path(), {"--data-dir", "/nonexistent"});
+  EXPECT_EQ(folder.exit_code(), 2);
+  EXPECT_THAT(folder.errors(),
+              HasSubstr("/nonexistent: No such file or directory; expected a folder with MNIST's four"));
+  TrainerProcess option(folder_.path(), {"--batch-size", "0"});
+  EXPECT_EQ(option.exit_code(), 2);
+  EXPECT_THAT(option.errors(), HasSubstr("--batch-size"));
+}
+
+TEST_F(DdpMnist, InitStartsFromAnExportedFile) {
+  // One step with next to no learning rate: what is exported is what the run began with.
+  const Arguments one_step = {"--max-steps", "1", "--lr", "1e-12"};
+  const auto run = [&](Arguments more) {
+    more.insert(more.end(), one_step.begin(), one_step.end());
+    TrainerProcess trainer(folder_.path(), arguments(more));
+    EXPECT_EQ(trainer.exit_code(), 0) << trainer.errors();
+  };
+  run({"--export", folder_ / "first"});
+  run({"--export", folder_ / "second", "--seed", "1", "--init", folder_ / "first"});
+  auto first = multi_layer_perceptron({784, 256, 10}, 2);
+  auto second = multi_layer_perceptron({784, 256, 10}, 3);
+  load_parameters(folder_ / "first", first.parameters());
+  load_parameters(folder_ / "second", second.parameters());
+  for (std::size_t p = 0; p < 4; ++p) {
+    EXPECT_THAT(second.parameters()[p]->value.values(),
+                testing::Pointwise(testing::FloatNear(1e-8F), first.parameters()[p]->value.values()));
+  }
+}
+
+TEST_F(DdpMnist, AMissingInitFileIsAUsageError) {
+  TrainerProcess trainer(folder_.path(), arguments({"--init", folder_ / "absent"}));
+  EXPECT_EQ(trainer.exit_code(), 2);
+  EXPECT_THAT(trainer.errors(), HasSubstr((folder_ / "absent").string()));
+}
+
+}  // namespace
+}  // namespace muster::trainers
