@@ -47,7 +47,8 @@ class AgentTest : public Processes {
     options.supervisor.offer.local_workers = 2;
     options.workers.run_id = "job";
     options.workers.executable = child_program;
-    options.workers.environment = {"PATH=/usr/bin:/bin"};
+    options.workers.environment = no_sanitizer_handlers;
+    options.workers.environment.push_back("PATH=/usr/bin:/bin");
     options.workers.log_folder = path("logs");
     options.say = [this](const std::string& sentence) { said += sentence + "\n"; };
   }

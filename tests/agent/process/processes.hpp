@@ -26,6 +26,11 @@ using namespace std::chrono_literals;
 
 inline const std::string child_program = std::string(MUSTER_BIN_DIR) + "/muster_test_child";
 
+/// A child that is built with a sanitizer would report these signals and exit instead of dying of them.
+inline const std::vector<std::string> no_sanitizer_handlers = {
+    "ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0",
+    "TSAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0"};
+
 inline bool comes_true(const std::function<bool()>& condition, std::chrono::milliseconds limit = 10s) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
@@ -66,7 +71,8 @@ class Processes : public ::testing::Test {
     SpawnRequest wanted;
     wanted.executable = child_program;
     wanted.arguments = std::move(arguments);
-    wanted.environment = {"PATH=/usr/bin:/bin"};
+    wanted.environment = no_sanitizer_handlers;
+    wanted.environment.push_back("PATH=/usr/bin:/bin");
     return wanted;
   }
 
