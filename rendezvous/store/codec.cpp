@@ -35,6 +35,8 @@ constexpr std::array<StoreOp, 13> dialect_a{
     StoreOp::wait,      StoreOp::num_keys,    StoreOp::watch_key,  StoreOp::delete_key, StoreOp::append,
     StoreOp::multi_get, StoreOp::multi_set,   StoreOp::cancel_wait};
 
+/// The rest is only read, never sent: no release has it.
+constexpr std::size_t released_codes_in_a = 9;
 constexpr std::uint8_t codes_in_c = static_cast<std::uint8_t>(StoreOp::watch_key);
 
 const Shape& shape_of(StoreOp op) { return shapes[static_cast<std::size_t>(op)]; }
@@ -69,8 +71,9 @@ std::optional<std::uint8_t> code_of(StoreDialect dialect, StoreOp op) {
     if (op == StoreOp::watch_key) return std::nullopt;
     return static_cast<std::uint8_t>(op);
   }
-  const auto* at = std::find(dialect_a.begin(), dialect_a.end(), op);
-  if (at == dialect_a.end()) return std::nullopt;
+  const auto* end = dialect_a.begin() + released_codes_in_a;
+  const auto* at = std::find(dialect_a.begin(), end, op);
+  if (at == end) return std::nullopt;
   return static_cast<std::uint8_t>(at - dialect_a.begin());
 }
 

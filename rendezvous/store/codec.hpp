@@ -78,7 +78,7 @@ std::string_view name_of(StoreOp op);
 /// `a`: clients up to PyTorch 2.0. `c`: from 2.1 on.
 enum class StoreDialect : std::uint8_t { undecided, a, c };
 
-/// The code of `op`, nothing if the dialect has none.
+/// The code that a client sends for `op`, nothing if no released PyTorch of the dialect has it.
 std::optional<std::uint8_t> code_of(StoreDialect dialect, StoreOp op);
 
 inline constexpr std::uint32_t store_magic = 0x3C85F7CE;

@@ -169,6 +169,8 @@ TEST(StoreClient, DialectAHasNoNewerCalls) {
   EXPECT_FALSE(store.ping());
   EXPECT_THAT(thrown<StoreError>([&] { store.queue_push("q", "1"); }),
               HasSubstr("QUEUE_PUSH: this server is of PyTorch 2.0 or older and has no such request"));
+  EXPECT_THAT(thrown<StoreError>([&] { store.append("k", "v"); }),
+              HasSubstr("APPEND: this server is of PyTorch 2.0"));
   store.set("k", "v");
   EXPECT_EQ(store.get("k"), "v");
 }

@@ -93,7 +93,9 @@ void expect_same(const StoreRequest& got, const StoreRequest& expected, const st
 TEST(StoreCodec, WritesEveryRequestOfTheTablesByteForByte) {
   for (const auto& row : rows()) {
     std::string out;
-    ASSERT_TRUE(append_request(row.dialect, row.request, out)) << row.hex;
+    const bool released = row.dialect == StoreDialect::c || from_hex(row.hex)[0] <= 8;
+    ASSERT_EQ(append_request(row.dialect, row.request, out), released) << row.hex;
+    if (!released) continue;
     EXPECT_EQ(to_hex(out), row.hex);
   }
 }
@@ -223,7 +225,8 @@ TEST(StoreCodec, DialectFromTheFirstBytes) {
 TEST(StoreCodec, WhatADialectDoesNotHaveIsNotWritten) {
   std::string out;
   using enum StoreOp;
-  for (const auto op : {validate, ping, queue_push, queue_pop, queue_len, list_keys, barrier})
+  for (const auto op : {validate, append, multi_get, multi_set, cancel_wait, ping, queue_push, queue_pop,
+                        queue_len, list_keys, barrier})
     EXPECT_FALSE(append_request(StoreDialect::a, make(op), out)) << name_of(op);
   EXPECT_FALSE(append_request(StoreDialect::c, make(watch_key, "/k"), out));
   EXPECT_TRUE(out.empty());
