@@ -10,6 +10,8 @@
 #include <random>
 
 #include "tests/worker_sdk/temporary_folder.hpp"
+#include "worker_sdk/src/checkpoint_index.hpp"
+#include "worker_sdk/src/safetensors_file.hpp"
 
 namespace muster::worker {
 namespace {
@@ -232,6 +234,33 @@ TEST(Checkpoint, NoneUsableIsAnErrorAndNothingIsTouched) {
   EXPECT_THAT(error, HasSubstr("step-000000000002: of another model"));
   EXPECT_EQ(names(folder.path()), before);
   EXPECT_TRUE(model.holds(42)) << "the caller's memory is only written from a whole checkpoint";
+}
+
+TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
+  const TemporaryFolder folder;
+  Model model;
+  model.set(6);
+  const auto tensors = model.tensors();
+  const auto place = folder.path() / "step-000000000006";
+  fs::create_directory(place);
+  CheckpointIndex index{.step = 6, .facts = {}, .parts = {}, .tensors = {}};
+  for (std::size_t part : {0UL, 1UL}) {
+    FileWriter file(place / part_name(part, 2));
+    write_tensors(file, std::span(tensors).subspan(part, 1), {});
+    file.commit();
+    index.parts.push_back({part_name(part, 2), file.size_bytes(), file.checksum()});
+    index.tensors.push_back({tensors[part].name, tensors[part].type, tensors[part].shape, part});
+  }
+  test::write_file(place / "index.json", encode_index(index));
+  model.set(0);
+  CheckpointStore store(folder.path());
+  ASSERT_EQ(store.load_newest(tensors)->step, 6);
+  EXPECT_TRUE(model.holds(6));
+
+  std::swap(index.tensors[0].part, index.tensors[1].part);
+  test::write_file(place / "index.json", encode_index(index));
+  EXPECT_THAT(message([&] { (void)store.load_newest(tensors); }),
+              HasSubstr("does not hold what index.json says"));
 }
 
 TEST(Checkpoint, ErrorsNameThePathAndTheErrno) {

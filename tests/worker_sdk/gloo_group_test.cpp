@@ -27,17 +27,16 @@ Buffer buffer(std::vector<T>& values) {
   return buffer_of(std::span<T>(values));
 }
 
-/// 1 element, fewer than ranks, more, and several segments that do not divide evenly.
-const std::vector<std::size_t> counts{0, 1, 2, 3, 7, 1000, 700'001};
+/// None, fewer than ranks, more, and several segments that do not divide evenly.
+const std::vector<std::size_t> counts{0, 1, 3, 1000, 300'001};
 
 class GlooGroupTest : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, GlooGroupTest, testing::Values(2, 3, 4, 5),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Sizes, GlooGroupTest, testing::Values(2, 3, 5), testing::PrintToStringParamName());
 
 TEST_P(GlooGroupTest, AllReduceAddsUpOverAllRanks) {
   const int size = GetParam();
   const auto errors = errors_of_ranks(size, [&](ProcessGroup& group) {
-    for (auto count : counts) {
+    for (auto count : {0UL, 1UL, 2UL, 3UL, 7UL, 1000UL, 600'001UL}) {
       std::vector<std::int64_t> values(count);
       for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) * 10 + group.rank();
       group.all_reduce(buffer(values), ReduceOp::sum)->wait();
@@ -105,7 +104,7 @@ TEST_P(GlooGroupTest, AllGatherPutsTheRanksInOrder) {
 TEST_P(GlooGroupTest, AllGatherUnevenAlsoWithNothingFromSomeRanks) {
   const int size = GetParam();
   const auto errors = errors_of_ranks(size, [&](ProcessGroup& group) {
-    for (std::size_t unit : {0UL, 1UL, 300'000UL}) {
+    for (std::size_t unit : {0UL, 1UL, 200'000UL}) {
       std::vector<std::size_t> sizes;
       for (int r = 0; r < size; ++r) sizes.push_back(static_cast<std::size_t>(r) * unit);
       std::vector<float> input(sizes[static_cast<std::size_t>(group.rank())],
@@ -201,7 +200,7 @@ std::vector<float> rough_values(int rank, std::size_t count) {
 std::vector<std::string> bits_of_an_all_reduce(int size) {
   std::vector<std::string> results(static_cast<std::size_t>(size));
   const auto errors = errors_of_ranks(size, [&](ProcessGroup& group) {
-    auto values = rough_values(group.rank(), 300'007);
+    auto values = rough_values(group.rank(), 150'007);
     group.all_reduce(buffer(values), ReduceOp::average)->wait();
     results[static_cast<std::size_t>(group.rank())] = {reinterpret_cast<const char*>(values.data()),
                                                        values.size() * 4};
@@ -220,7 +219,7 @@ TEST(GlooGroup, TheSameBitsOnEveryRankAndInEveryRun) {
 }
 
 TEST(GlooGroup, ReduceScatterAndGatherGiveTheBitsOfAnAllReduce) {
-  constexpr std::size_t part = 100'003;
+  constexpr std::size_t part = 50'003;
   const auto errors = errors_of_ranks(3, [](ProcessGroup& group) {
     auto values = rough_values(group.rank(), 3 * part);
     std::vector<float> own(part);
@@ -270,6 +269,7 @@ TEST(GlooGroup, ATimeoutNamesTheRankThatDidNotArrive) {
   const auto errors = errors_of_ranks(
       4,
       [&](ProcessGroup& group) {
+        group.barrier()->wait();
         if (group.rank() == 2) return gate.wait();
         std::vector<float> values(1000);
         try {
@@ -279,12 +279,12 @@ TEST(GlooGroup, ATimeoutNamesTheRankThatDidNotArrive) {
           throw;
         }
       },
-      400ms);
+      1s);
   EXPECT_EQ(errors[2], "");
   int timed_out = 0;
   for (int rank : {0, 1, 3}) {
     const auto& error = errors[static_cast<std::size_t>(rank)];
-    EXPECT_THAT(error, HasSubstr("all_reduce #1 (sum, 1000 x F32)"));
+    EXPECT_THAT(error, HasSubstr("all_reduce #2 (sum, 1000 x F32)"));
     EXPECT_THAT(error, HasSubstr("timed out"));
     if (error.find("rank 2 has not arrived") != std::string::npos) ++timed_out;
   }
@@ -295,26 +295,28 @@ TEST(GlooGroup, ARankThatTookAnotherBranchIsNamedWithWhatItCalled) {
   const auto errors = errors_of_ranks(
       3,
       [](ProcessGroup& group) {
+        group.barrier()->wait();
         std::vector<float> values(10);
         if (group.rank() == 1)
           group.broadcast(buffer(values), 0)->wait();
         else
           group.all_reduce(buffer(values), ReduceOp::sum)->wait();
       },
-      400ms);
+      1s);
   EXPECT_THAT(errors, Each(testing::Not(IsEmpty())));
-  EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #1 (sum, 10 x F32)"),
-                               HasSubstr("broadcast #1 (from rank 0, 10 x F32)")));
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #2 (sum, 10 x F32)"),
+                               HasSubstr("broadcast #2 (from rank 0, 10 x F32)")));
 }
 
 TEST(GlooGroup, ShapesThatDifferTimeOutAndAreBothNamed) {
   const auto errors = errors_of_ranks(
       2,
       [](ProcessGroup& group) {
+        group.barrier()->wait();
         std::vector<float> values(group.rank() == 0 ? 1000 : 999);
         group.all_reduce(buffer(values), ReduceOp::sum)->wait();
       },
-      400ms);
+      1s);
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("1000 x F32"), HasSubstr("999 x F32"))));
 }
 

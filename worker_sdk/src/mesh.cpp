@@ -134,7 +134,7 @@ void Mesh::watch() {
     }
     {
       const std::lock_guard lock(mutex_);
-      watched_ = std::move(fresh);
+      watched_.swap(fresh);
       for (int peer : gone) alive.erase(peer);
       lost_.insert(gone.begin(), gone.end());
       if (!gone.empty())
@@ -144,6 +144,7 @@ void Mesh::watch() {
         }
       if (stopping_ || alive.empty()) return;
     }
+    fresh.reset();  // the one before
     try {
       watched->waitRecv(for_ever);
     } catch (const std::exception&) {  // a connection was closed: the next turn finds out which

@@ -1,0 +1,41 @@
+#include "worker_sdk/src/operation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+namespace muster::worker {
+namespace {
+
+TEST(Operation, WhatMustBeTheSameOnAllRanksIsInTheTag) {
+  const std::array<std::size_t, 2> counts{3, 4};
+  const std::array<std::size_t, 2> other_counts{4, 3};
+  const std::set<std::uint32_t> tags{
+      collective("all_reduce", 1, "sum, 10 x F32").tag,
+      collective("all_reduce", 2, "sum, 10 x F32").tag,
+      collective("all_reduce", 1, "min, 10 x F32").tag,
+      collective("all_reduce", 1, "sum, 11 x F32").tag,
+      collective("all_reduce", 1, "sum, 10 x F64").tag,
+      collective("broadcast", 1, "sum, 10 x F32").tag,
+      collective("all_gather_uneven", 1, "7 x F32", counts).tag,
+      collective("all_gather_uneven", 1, "7 x F32", other_counts).tag,
+  };
+  EXPECT_EQ(tags.size(), 8U);
+  EXPECT_EQ(collective("barrier", 4, "").text, "barrier #4");
+  EXPECT_EQ(collective("barrier", 4, "").tag, collective("barrier", 4, "").tag);
+}
+
+TEST(Operation, BothEndsOfAMessageHaveTheSameTag) {
+  const Buffer buffer{nullptr, 5, ElementType::i64};
+  const auto sent = message(2, 0, 3, buffer, true);
+  const auto received = message(2, 0, 3, buffer, false);
+  EXPECT_EQ(sent.tag, received.tag);
+  EXPECT_EQ(sent.text, "send #2 to rank 3 (5 x I64)");
+  EXPECT_EQ(received.text, "receive #2 from rank 0 (5 x I64)");
+  EXPECT_NE(sent.tag, message(3, 0, 3, buffer, true).tag);
+  EXPECT_NE(sent.tag, message(2, 0, 3, {nullptr, 6, ElementType::i64}, true).tag);
+}
+
+}  // namespace
+}  // namespace muster::worker
