@@ -9,6 +9,8 @@ const char* name_of(Phase phase) {
       return "gathering";
     case Phase::running:
       return "running";
+    case Phase::draining:
+      return "draining";
     case Phase::stopping:
       return "stopping";
     case Phase::over:
