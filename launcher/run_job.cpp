@@ -16,7 +16,7 @@ namespace {
 
 using agent::Console;
 
-const char* const kLoopback = "127.0.0.1";  // one node: nobody else needs to connect
+const char* const kLoopback = "127.0.0.1";                      // one node: nobody else needs to connect
 constexpr Duration kLastOutputLimit = std::chrono::seconds(2);  // for a console that does not read
 
 std::vector<std::string> own_environment() {

@@ -375,10 +375,10 @@ bool StoreServer::Impl::settle(StoreSession& session) {
 }
 
 void StoreServer::Impl::refuse(StoreSession& session, const std::string& why) {
-  const auto peer = session.peer;
+  // The notice first: who sees the connection close can rely on its having been said why.
   ++counters_.refused_total;
+  notice_peer(session.peer, why);
   close(session);
-  notice_peer(peer, why);
 }
 
 void StoreServer::Impl::close(StoreSession& session) {

@@ -22,7 +22,7 @@ LIMIT_S = 300
 
 def command(options, folder):
     return [os.path.join(options.bin, "muster"), "--standalone", "--nproc-per-node=2", "--max-restarts=3",
-            f"--log-dir={folder}/logs", os.path.join(options.bin, "ddp_mnist"), "--epochs=1",
+            f"--log-dir={folder}/logs", os.path.join(options.bin, "ddp_mnist"), "--epochs=2",
             f"--max-steps={options.max_steps}", f"--checkpoint-dir={folder}/ckpt", "--checkpoint-every=50",
             f"--export={folder}/final.safetensors"]
 
