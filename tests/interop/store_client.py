@@ -55,7 +55,9 @@ def waits(store):
     raises("timeout", lambda: store.get("nope"))
     store.set_timeout(PATIENCE)
     keys = store.num_keys()
-    connect().set("nope", "late")
+    late = connect()
+    late.set("nope", "late")
+    late.get("nope")  # a set has no reply: what follows it on its own connection says that it arrived
     same(store.num_keys(), keys + 1)
     other = connect()
     thread = threading.Thread(target=lambda: other.set("later", "there"))
