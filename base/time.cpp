@@ -13,7 +13,8 @@ using namespace std::chrono;
 std::string human(Duration duration) {
   if (duration < Duration::zero()) return "-" + human(-duration);
   const double ms = duration_cast<std::chrono::duration<double, std::milli>>(duration).count();
-  if (ms < 1) return fmt::format("{:.2f} ms", ms);
+  if (duration == Duration::zero()) return "0 s";
+  if (ms < 1) return "under 1 ms";
   if (ms < 100) return fmt::format("{:.0f} ms", ms);
   const auto whole_s = duration_cast<seconds>(duration).count();
   if (whole_s < 60) {

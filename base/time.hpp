@@ -11,7 +11,7 @@ using Duration = std::chrono::nanoseconds;
 /// A point on a monotonic clock whose zero means nothing. Only differences count.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// "0.6 s", "14 ms", "4 min 12 s", "1 h 3 min": two units at most, for people.
+/// "0 s", "under 1 ms", "14 ms", "0.6 s", "4 min 12 s", "1 h 3 min": two units at most, for people.
 std::string human(Duration duration);
 
 /// A point on the wall clock as "14:03:11.482", local time, for people.

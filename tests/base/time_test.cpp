@@ -8,6 +8,8 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Human, TwoUnitsAtMost) {
+  EXPECT_EQ(human(0ms), "0 s");
+  EXPECT_EQ(human(300us), "under 1 ms");
   EXPECT_EQ(human(12ms), "12 ms");
   EXPECT_EQ(human(600ms), "0.6 s");
   EXPECT_EQ(human(30s), "30 s");
