@@ -13,20 +13,27 @@ Duration delay_after(int strikes, const JobPolicy& policy) {
 
 }  // namespace
 
+Cooldown::Cooldown(const JobPolicy& policy, Strikes strikes) : policy_(policy), strikes_(std::move(strikes)) {
+  for (const auto& [node, times] : strikes_)
+    if (times.size() >= 2) repeated_.insert(node);
+}
+
 void Cooldown::strike(const NodeId& node, Instant now) {
-  forget_old(now);
+  if (strikes_.size() >= max_struck_nodes && !strikes_.count(node)) forget_old(now);
   if (strikes_.size() >= max_struck_nodes && !strikes_.count(node)) return;
   auto& times = strikes_[node];
+  while (!times.empty() && times.front() <= now - policy_.cooldown_memory) times.pop_front();
   times.push_back(now);
   if (times.size() > max_strikes_kept) times.pop_front();
+  if (times.size() >= 2) repeated_.insert(node);
 }
 
 void Cooldown::forget_old(Instant now) {
   const Instant horizon = now - policy_.cooldown_memory;
   for (auto it = strikes_.begin(); it != strikes_.end();) {
-    auto& times = it->second;
-    while (!times.empty() && times.front() <= horizon) times.pop_front();
-    it = times.empty() ? strikes_.erase(it) : std::next(it);
+    const bool old = it->second.back() <= horizon;
+    if (old) repeated_.erase(it->first);
+    it = old ? strikes_.erase(it) : std::next(it);
   }
 }
 
@@ -47,11 +54,14 @@ std::optional<Instant> Cooldown::until(const NodeId& node, Instant now) const {
 
 std::vector<NodeId> Cooldown::cooling(Instant now) const {
   std::vector<NodeId> nodes;
-  for (const auto& [node, times] : strikes_)
+  for (const NodeId& node : repeated_)
     if (until(node, now)) nodes.push_back(node);
   return nodes;
 }
 
-bool Cooldown::clear(const NodeId& node) { return strikes_.erase(node) > 0; }
+bool Cooldown::clear(const NodeId& node) {
+  repeated_.erase(node);
+  return strikes_.erase(node) > 0;
+}
 
 }  // namespace muster::rendezvous

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "rendezvous/core/policy.hpp"
@@ -16,8 +17,7 @@ class Cooldown {
  public:
   using Strikes = std::map<NodeId, std::deque<Instant>>;  ///< oldest first
 
-  explicit Cooldown(const JobPolicy& policy, Strikes strikes = {})
-      : policy_(policy), strikes_(std::move(strikes)) {}
+  explicit Cooldown(const JobPolicy& policy, Strikes strikes = {});
 
   /// A worker of `node` was a round's first failure, or the node itself was lost.
   void strike(const NodeId& node, Instant now);
@@ -27,7 +27,7 @@ class Cooldown {
 
   int strikes(const NodeId& node, Instant now) const;
 
-  /// All that are passed over now.
+  /// All that are passed over now, in order.
   std::vector<NodeId> cooling(Instant now) const;
 
   /// An operator's pardon. False if there was nothing to pardon.
@@ -40,6 +40,7 @@ class Cooldown {
 
   JobPolicy policy_;
   Strikes strikes_;
+  std::set<NodeId> repeated_;  ///< with two strikes or more: only they can cool down
 };
 
 constexpr std::size_t max_strikes_kept = 64;

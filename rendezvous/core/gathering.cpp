@@ -10,8 +10,11 @@ Instant early_end(const Gathering& gathering, const Roster& roster, const JobPol
                   Duration settle_window) {
   const Instant enough_since = *gathering.enough_since;
   if (gathering.roster_closed) return enough_since;
-  if (gathering.reforming && roster.coming == 0) {
-    // Everybody who is known is here: only changes that may have companions are waited for.
+  // Members whose workers have just stopped, or whose connection may come back, are waited for however short
+  // the last call is; it is for nodes that nobody has heard of.
+  if (gathering.reforming && roster.coming > 0)
+    return enough_since + std::max(policy.last_call, policy.stop_deadline);
+  if (gathering.reforming) {
     const auto settled = gathering.settle.at(settle_window, policy.settle_limit);
     return std::max(enough_since, settled.value_or(enough_since));
   }

@@ -30,7 +30,7 @@ std::optional<Instant> Job::wake_at() const {
     if (at && *at != Instant::max() && (!earliest || *at < *earliest)) earliest = at;
   };
   also(members_.next_overdue());
-  if (news_wanted()) also(news_.next);
+  if (news_wanted()) also(next_news_);
   if (phase_ == Phase::gathering) also(gathering_wake());
   if (phase_ == Phase::running) also(running_wake());
   if (phase_ == Phase::draining || phase_ == Phase::stopping) also(ending_.deadline);
@@ -73,7 +73,8 @@ JobSnapshot Job::snapshot(Instant now) const {
   snapshot.changes = changes_.state();
   snapshot.places = places_.state();
   snapshot.outcome = outcome_;
-  snapshot.news = news_;
+  snapshot.news_told = news_told_;
+  snapshot.next_news = next_news_;
   return snapshot;
 }
 
@@ -98,7 +99,8 @@ Job Job::restore(const JobSnapshot& taken, Instant now) {
   job.cooldown_ = Cooldown(snapshot.policy, std::move(snapshot.strikes));
   job.changes_ = ChangeBudget(snapshot.policy, std::move(snapshot.changes));
   job.outcome_ = std::move(snapshot.outcome);
-  job.news_ = snapshot.news;
+  job.news_told_ = snapshot.news_told;
+  job.next_news_ = snapshot.next_news;
   return job;
 }
 

@@ -151,7 +151,8 @@ class Job {
   ChangeBudget changes_;
   SeatMemory places_;
   Outcome outcome_;
-  News news_;
+  NewsKey news_told_{};  ///< to all who wait
+  Instant next_news_{};
 
   // Of one step.
   Instant now_{};

@@ -35,11 +35,13 @@ std::string Job::gathering_reason(Instant now) const {
                            : fmt::format("at least {} (up to {})", policy_.min_nodes, policy_.max_nodes),
                        on_the_way, human(deadline - now));
   const Instant next = ask_again_at(gathering_, who, policy_, changes_.settle_window(now));
-  const bool settling = gathering_.reforming && who.coming == 0;
-  return fmt::format("{} of {} nodes {} here ({}){}; {} in {}", who.here,
+  const std::string left = human(std::max(next - now, Duration::zero()));
+  std::string what_next = "last call ends in " + left;
+  if (gathering_.reforming)
+    what_next = who.coming > 0 ? fmt::format("waiting {} at most", left) : "the next round forms in " + left;
+  return fmt::format("{} of {} nodes {} here ({}){}; {}", who.here,
                      range_of(policy_.min_nodes, policy_.max_nodes), who.here == 1 ? "is" : "are", names,
-                     on_the_way, settling ? "the next round forms" : "last call ends",
-                     human(std::max(next - now, Duration::zero())));
+                     on_the_way, what_next);
 }
 
 std::string Job::running_reason() const {
@@ -86,46 +88,58 @@ std::string Job::waiting_reason(const NodeId& node) const {
   if (round_->any_succeeded())
     return fmt::format("round {} is finishing: {} steps in if it does not", round_->number(), node);
   if (round_->unclaimed() > 0) return running_reason();
+  if (members_.seated_away() > 0)
+    return fmt::format("round {} runs, but {} away: {} joins the next one", round_->number(),
+                       members_.seated_away() == 1
+                           ? "one of its nodes is"
+                           : fmt::format("{} of its nodes are", members_.seated_away()),
+                       node);
   const Instant at = growth_at();
   const bool limited = changes_.growth_allowed_at(now_) > now_;
   return fmt::format(
       "round {} runs with {}: {} joins the next one{}{}", round_->number(), count_of(round_->size(), "node"),
       node, at == Instant::max() ? "" : ", asked for in " + human(std::max(at - now_, Duration::zero())),
-      limited ? fmt::format(" ({} in the last {} are the limit)",
-                            count_of(changes_.used(now_), "membership change"),
+      limited ? fmt::format(" (the limit is {} in {})",
+                            count_of(policy_.membership_changes.count, "membership change"),
                             human(policy_.membership_changes.per))
               : "");
 }
 
-/// Equal keys: nothing that a waiting node would want to hear has changed. Time that passes is no news.
+/// What a waiting node would want to hear when it changes. Time that passes is no news.
 NewsKey Job::news_key() const {
-  const bool last_call = phase_ == Phase::gathering && gathering_.enough_since.has_value();
-  const bool finishing = round_ && round_->any_succeeded();
-  return {static_cast<int>(phase_),
-          last_round_,
-          members_.available(),
-          members_.coming(),
-          policy_.min_nodes,
-          policy_.max_nodes,
-          last_call,
-          finishing,
-          round_ ? round_->unclaimed() : 0};
+  NewsKey key{static_cast<int>(phase_), last_round_, policy_.min_nodes, policy_.max_nodes};
+  if (phase_ == Phase::gathering) {
+    key[4] = members_.available();
+    key[5] = members_.coming();
+    key[6] = gathering_.enough_since.has_value();
+  } else if (phase_ == Phase::running) {
+    key[7] = round_->any_succeeded();
+    key[8] = round_->unclaimed();
+    key[9] = members_.seated_away() > 0;
+  }
+  return key;
 }
 
-bool Job::news_wanted() const { return members_.available() > 0 && news_key() != news_.told; }
+bool Job::news_wanted() const { return members_.available() > 0 && news_key() != news_told_; }
 
 /// A newcomer hears at once why it waits, the others when that has changed, but not in quick succession: with
 /// many nodes that join, each hears a few sentences, not one for each node.
 void Job::news() {
-  if (news_wanted() && now_ >= news_.next) {
-    for (const NodeId& node : members_.first_available(members_.available()))
-      tell(node, Waiting{waiting_reason(node)});
-    news_ = {news_key(), now_ + policy_.waiting_news_interval};
-  } else {
-    for (const NodeId& node : newcomers_)
-      if (members_.is_available(node)) tell(node, Waiting{waiting_reason(node)});
+  const NewsKey key = news_key();
+  for (const NodeId& node : newcomers_) {
+    if (!members_.is_available(node)) continue;
+    tell(node, Waiting{waiting_reason(node)});
+    members_.told(node, key);
   }
   newcomers_.clear();
+  if (!news_wanted() || now_ < next_news_) return;
+  for (const NodeId& node : members_.first_available(members_.available())) {
+    if (members_.find(node)->told == key) continue;
+    tell(node, Waiting{waiting_reason(node)});
+    members_.told(node, key);
+  }
+  news_told_ = key;
+  next_news_ = now_ + policy_.waiting_news_interval;
 }
 
 }  // namespace muster::rendezvous

@@ -40,6 +40,7 @@ void Job::hear(const NodeId& node, const Resume& resume) {
     if (its_place && !round_->seat(node)->stopped) {
       members_.join(resume.offer, Stand::seated);
       round_->mark_back(node);
+      places_.remember(node, {round_->group_rank(node), round_->number()});
       return remind(node);
     }
   }

@@ -141,9 +141,10 @@ Roster Job::roster() const {
   return {std::max(usable_spares(), std::min(members_.available(), policy_.min_nodes)), members_.coming()};
 }
 
-/// Those who could sit in a round and do not cool down. A round that finishes takes in nobody.
+/// Those who could sit in a round and do not cool down. A round that finishes takes in nobody, and neither
+/// does one of which a node is away: it could not be asked to save.
 int Job::usable_spares() const {
-  if (round_ && (round_->any_succeeded() || round_->unclaimed() > 0)) return 0;
+  if (round_ && (round_->any_succeeded() || round_->unclaimed() > 0 || members_.seated_away() > 0)) return 0;
   int usable = members_.available();
   if (usable == 0) return 0;
   for (const NodeId& node : cooldown_.cooling(now_)) usable -= members_.is_available(node);

@@ -2,6 +2,7 @@
 // the job asks at each step is answered without walking over all nodes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,9 @@
 #include "rendezvous/protocol/messages.hpp"
 
 namespace muster::rendezvous {
+
+/// Why a node waits, reduced to numbers: equal keys, no news.
+using NewsKey = std::array<int, 10>;
 
 enum class Stand : std::uint8_t {
   between,  ///< had workers in a round that ended for it; its Join is still to come
@@ -29,6 +33,7 @@ struct Member {
   std::string away_reason;
   std::string leaving;   ///< why it goes; empty: it stays
   bool drained = false;  ///< it goes because an operator wants it to
+  NewsKey told{};        ///< what it heard last of why it waits
   bool operator==(const Member&) const = default;
 
   bool connected() const { return !away_until; }
@@ -51,6 +56,7 @@ class Membership {
   void set_leaving(const NodeId& node, std::string reason, bool drained);
   void away(const NodeId& node, Instant until, bool by_itself, std::string reason);
   void back(const NodeId& node);
+  void told(const NodeId& node, const NewsKey& key) { members_.at(node).told = key; }
 
   /// Ready, connected, not leaving: can sit in a round formed now. In the order of arrival.
   int available() const { return static_cast<int>(available_.size()); }
@@ -62,6 +68,9 @@ class Membership {
   int coming() const { return coming_; }
   /// All who have not said that they leave.
   int staying() const { return staying_; }
+
+  /// Of the live round, but with no connection now.
+  int seated_away() const { return seated_away_; }
 
   /// Who claims this group rank by wish.
   std::optional<NodeId> claimant(int group_rank) const;
@@ -84,6 +93,7 @@ class Membership {
   std::map<int, NodeId> claims_;
   int coming_ = 0;
   int staying_ = 0;
+  int seated_away_ = 0;
 };
 
 }  // namespace muster::rendezvous

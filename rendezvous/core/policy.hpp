@@ -43,8 +43,9 @@ struct JobPolicy {
   Duration waiting_news_interval = s(2);  ///< a waiting node hears of changes at most this often
 
   // Ending a round.
-  Duration drain_grace = s(30);    ///< for workers to save, before a membership change
-  Duration stop_deadline = s(60);  ///< for an agent to stop its workers; must exceed the agents' grace
+  Duration drain_grace = s(30);  ///< for workers to save, before a membership change
+  Duration stop_deadline =
+      s(60);  ///< for an agent to stop its workers (must exceed its grace), then to rejoin
   /// From the first node's success on, how long it waits for the others. Nothing: as long as they run.
   std::optional<Duration> exit_barrier_limit;
 

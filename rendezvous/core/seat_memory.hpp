@@ -19,10 +19,13 @@ class SeatMemory {
   };
   using Places = std::map<NodeId, Place>;
 
-  explicit SeatMemory(Places places = {}) : places_(std::move(places)) {}
+  SeatMemory() = default;
+  explicit SeatMemory(Places places) : places_(std::move(places)) {}
 
   /// `by_group_rank[i]` sat at group rank i. Others are kept until there are too many of them: the oldest go.
   void remember(int round, const std::vector<NodeId>& by_group_rank);
+
+  void remember(const NodeId& node, const Place& place) { places_[node] = place; }
 
   std::optional<Place> of(const NodeId& node) const;
 

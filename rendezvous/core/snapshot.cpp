@@ -18,7 +18,7 @@ JobSnapshot shifted_to(JobSnapshot snapshot, Instant now) {
   shift_settle(snapshot.gathering.settle);
   shift_settle(snapshot.growth);
   shift(snapshot.ending.deadline);
-  shift(snapshot.news.next);
+  shift(snapshot.next_news);
   shift(snapshot.phase_since);
   shift(snapshot.running_since);
   shift_if(snapshot.first_success);

@@ -3,7 +3,6 @@
 // not counted.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,14 +33,6 @@ struct Ending {
   bool operator==(const Ending&) const = default;
 };
 
-/// What those who wait were told last, reduced to numbers, and when they may be told something else.
-using NewsKey = std::array<int, 9>;
-struct News {
-  NewsKey told{};
-  Instant next{};
-  bool operator==(const News&) const = default;
-};
-
 struct JobSnapshot {
   Instant taken_at{};
   std::string id;
@@ -64,7 +55,8 @@ struct JobSnapshot {
   std::deque<Instant> changes;
   SeatMemory::Places places;
   Outcome outcome;  ///< once over
-  News news;
+  NewsKey news_told{};
+  Instant next_news{};
   bool operator==(const JobSnapshot&) const = default;
 };
 

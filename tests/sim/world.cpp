@@ -109,6 +109,7 @@ void World::one_fault() {
       return crash_daemon();
     case 8:
       skew_ += random_.ms(-1'000, 20'000);
+      last_jump_ = now_;
       trace([&] { return "the clock jumps"; });
       return;
     default:

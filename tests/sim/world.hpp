@@ -103,6 +103,7 @@ class World {
   Instant start_ = Instant(std::chrono::hours(1));
   Instant now_ = start_;
   Duration skew_{};
+  Instant last_jump_{};
   std::priority_queue<Item> items_;
   std::uint64_t order_ = 0;
   std::vector<Node> nodes_;

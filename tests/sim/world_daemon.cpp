@@ -26,9 +26,10 @@ void World::step(const Event& event) {
 }
 
 /// Unless the network keeps them apart, nobody works in an old round any more once there is a new one.
-/// Whoever was given up because it did not stop in time is known to be stopping.
+/// Whoever was given up because it did not stop in time is known to be stopping; but a clock that jumps over
+/// that deadline leaves no time to hear of it.
 void World::look_for_second_round() {
-  if (!job_->round()) return;
+  if (!job_->round() || now_ - last_jump_ < 20s) return;
   for (const Node& node : nodes_) {
     if (!node.agent || !node.agent->alive_workers() || node.agent->stopping()) continue;
     const bool unbroken =

@@ -49,8 +49,10 @@ TEST(Cooldown, TheBookHasALimit) {
   Cooldown cooldown{JobPolicy{}};
   for (int i = 0; i < 5000; ++i) cooldown.strike("n" + std::to_string(i), start);
   for (int i = 0; i < 100; ++i) cooldown.strike("n0", start);
-  EXPECT_EQ(cooldown.state().size(), max_struck_nodes);
   EXPECT_EQ(cooldown.strikes("n0", start), static_cast<int>(max_strikes_kept));
+  EXPECT_EQ(cooldown.state().size(), max_struck_nodes);
+  cooldown.strike("late", start + 1h);
+  EXPECT_EQ(cooldown.strikes("late", start + 1h), 1) << "the old ones make room";
 }
 
 }  // namespace

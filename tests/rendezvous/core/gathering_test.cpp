@@ -72,6 +72,16 @@ TEST(Gathering, ReformingWaitsForThoseWhoBelongToTheJobAndForNobodyElse) {
   EXPECT_EQ(verdict(gathering, {3, 0}, start + 1s), GatherVerdict::form);
 }
 
+TEST(Gathering, ReformingWaitsForMembersHoweverShortTheLastCallIs) {
+  JobPolicy policy = two_to_four();
+  policy.last_call = 0s;
+  Gathering gathering = since_start();
+  gathering.reforming = true;
+  note_roster(gathering, {2, 1}, policy, start);
+  EXPECT_EQ(decide(gathering, {2, 1}, policy, 500ms, start + 59s), GatherVerdict::wait);
+  EXPECT_EQ(decide(gathering, {2, 1}, policy, 500ms, start + 60s), GatherVerdict::form);
+}
+
 TEST(Gathering, M7_ReformingAfterAChangeLetsItSettle) {
   Gathering gathering = since_start();
   gathering.reforming = true;
