@@ -93,11 +93,11 @@ class Job {
   bool advance_running();
   bool advance_draining();
   bool advance_stopping();
-  void lose(const NodeId& node, const std::string& why);
+  void lose(NodeId node, std::string why);  ///< by value: both may belong to the member that goes
   void leave(const NodeId& node, const std::string& why, bool drained);
   void gone(const NodeId& node, const char* how, const std::string& sentence, int staying_before);
   void missing(const NodeId& node, const char* how, const std::string& sentence);
-  void dismiss(const NodeId& node);
+  void dismiss(NodeId node);
   void form();
   void gather();
   void drain(std::string reason, std::optional<Outcome> outcome = {});

@@ -281,7 +281,7 @@ void Job::release_finished() {
 
 // ---- nodes that go -------------------------------------------------------------------------------------
 
-void Job::lose(const NodeId& node, const std::string& why) {
+void Job::lose(NodeId node, std::string why) {
   const Member member = *members_.find(node);
   const int staying_before = members_.staying();
   const bool finished = round_ && round_->seat(node) && round_->seat(node)->succeeded;
@@ -316,7 +316,7 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
 }
 
 /// Takes a node that goes out of the book; one that an operator drained is told that its part is over.
-void Job::dismiss(const NodeId& node) {
+void Job::dismiss(NodeId node) {
   const Member& member = *members_.find(node);
   if (member.drained)
     tell(node,

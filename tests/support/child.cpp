@@ -177,6 +177,9 @@ void write_error_file(const Words& words) {
 
 void signal_itself(const Words& words) {
   const int number_ = signal_number(words[0]);
+  // A sanitizer's own handler would turn the signal into an exit code. SIGKILL and SIGSTOP have no disposition.
+  if (number_ != SIGKILL && number_ != SIGSTOP && ::signal(number_, SIG_DFL) == SIG_ERR)
+    die(std::string("signal: ") + std::strerror(errno));
   if (::kill(::getpid(), number_) != 0) die(std::string("kill: ") + std::strerror(errno));
 }
 

@@ -39,7 +39,8 @@ TEST_F(StopTest, F9_TermIsToldFromAFailure) {
   EXPECT_THAT(status()["reason"].get<std::string>(), ::testing::AnyOf("preempted", "stopped"));
   EXPECT_EQ(status()["stop_signal"], "SIGTERM");
   EXPECT_EQ(status()["exit_code"], 143);
-  for (const auto& worker : status()["workers"]) EXPECT_EQ(worker["ended_by"], "muster");
+  const auto ended_status = status();
+  for (const auto& worker : ended_status["workers"]) EXPECT_EQ(worker["ended_by"], "muster");
 }
 
 TEST_F(StopTest, F7_CtrlCPrintsThreeLinesAtMost) {
