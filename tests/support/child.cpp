@@ -177,6 +177,7 @@ void write_error_file(const Words& words) {
 
 void signal_itself(const Words& words) {
   const int number_ = signal_number(words[0]);
+  ::signal(number_, SIG_DFL);  // a sanitizer's handler would turn the signal into an exit
   if (::kill(::getpid(), number_) != 0) die(std::string("kill: ") + std::strerror(errno));
 }
 
