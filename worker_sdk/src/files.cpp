@@ -75,7 +75,7 @@ void FileReader::read(std::uint64_t offset, std::span<std::byte> bytes) const {
 
 std::string FileReader::checksum() const {
   Checksum checksum;
-  std::vector<std::byte> piece(piece_bytes);
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_)));
   for (std::uint64_t offset = 0; offset < size_bytes_;) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_ - offset));
     read(offset, std::span(piece).first(count));
