@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/report/report.hpp"
+#include "launcher/node_id.hpp"
 #include "launcher/options.hpp"
 #include "launcher/plan.hpp"
 #include "launcher/run_folder.hpp"
@@ -41,14 +42,16 @@ int launch(const std::vector<std::string>& words) {
   const UsableResources resources = usable_resources(environment);
   const auto workers = count_workers(options->workers, resources);
   if (!workers) return complain(workers.error(), agent::kUsageExitCode);
-  Plan plan = make_plan(*options, *target, *workers, usable_cpus(resources));
-  const auto folder = make_run_folder(*options, plan.run_id, environment);
+  const std::string run_id = run_id_of(*options);
+  const NodeName node = take_node_name(*options, run_id, short_host_name(), environment);
+  Plan plan = make_plan(*options, *target, *workers, usable_cpus(resources), run_id, node.id);
+  const auto folder = make_run_folder(*options, plan.run_id, plan.node, environment);
   if (!folder) return complain(folder.error(), agent::kLauncherFailedExitCode);
   plan.run_folder = *folder;
 
   auto guard = agent::Guard::start();
   if (!guard) return complain(guard.error(), agent::kLauncherFailedExitCode);
-  return run_job(plan, *guard);
+  return run_job(std::move(plan), *guard);
 }
 
 }  // namespace

@@ -42,7 +42,6 @@ Result<void> apply_nodes(LauncherOptions& options, const std::string& value) {
   if (!low || !high || *low > *high)
     return not_allowed(value,
                        fmt::format("it takes N or MIN:MAX, from 1 to {}, MIN not above MAX", kMaxNodes));
-  if (*high > 1) return not_allowed(value, "jobs of several nodes are not built yet: it takes 1");
   options.min_nodes = static_cast<int>(*low);
   options.max_nodes = static_cast<int>(*high);
   return {};
@@ -76,6 +75,19 @@ Result<void> apply_log_dir(LauncherOptions& options, const std::string& value) {
   return {};
 }
 
+Result<void> apply_text(std::string& text, const std::string& value, const char* allowed) {
+  if (value.empty()) return not_allowed(value, allowed);
+  text = value;
+  return {};
+}
+
+Result<void> apply_number(std::optional<int>& number, const std::string& value, long low, long high) {
+  const auto parsed = parse_integer(value, low, high);
+  if (!parsed) return not_allowed(value, fmt::format("it takes a number from {} to {}", low, high));
+  number = static_cast<int>(*parsed);
+  return {};
+}
+
 template <bool LauncherOptions::*Member>
 Result<void> apply_flag(LauncherOptions& options, const std::string& value) {
   const auto number = parse_integer(value, 0, INT32_MAX);
@@ -87,19 +99,53 @@ Result<void> apply_flag(LauncherOptions& options, const std::string& value) {
 constexpr OptionRow kTable[] = {
     {"", "--nproc-per-node", "PET_NPROC_PER_NODE", "N",
      "workers on this node: a number, or auto, cpu, gpu for what this process may use (1)", apply_workers},
-    {"", "--nnodes", "PET_NNODES", "N", "nodes of the job: N or MIN:MAX; only 1 for now (1)", apply_nodes},
+    {"", "--nnodes", "PET_NNODES", "N", "nodes of the job: N or MIN:MAX (1)", apply_nodes},
     {"", "--standalone", "PET_STANDALONE", "", "one node, nothing to agree on with others",
      apply_flag<&LauncherOptions::standalone>},
     {"", "--max-restarts", "PET_MAX_RESTARTS", "N", "restarts of all workers after failures (0)",
      apply_restarts},
-    {"", "--rdzv-id", "PET_RDZV_ID", "ID", "name of the job (a fresh one)",
+    {"", "--rdzv-id", "PET_RDZV_ID", "ID", "name of the job, the same on each node (a fresh one)",
      [](LauncherOptions& options, const std::string& value) { return apply_id(options.run_id, value); }},
+    {"", "--rdzv-endpoint", "PET_RDZV_ENDPOINT", "HOST:PORT",
+     "where several nodes meet, the same on each of them; the node that has HOST hosts it (port 29400)",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_text(options.rendezvous.endpoint, value, "it takes HOST or HOST:PORT");
+     }},
+    {"", "--rdzv-backend", "PET_RDZV_BACKEND", "NAME",
+     "c10d, or static: --master-addr and --master-port are the endpoint (c10d)",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_text(options.rendezvous.backend, value, "it takes c10d or static");
+     }},
+    {"", "--rdzv-conf", "PET_RDZV_CONF", "K=V,...",
+     "join_timeout, last_call_timeout, token_file, is_host, settle_window, ...; see docs/multi-node.md",
+     [](LauncherOptions& options, const std::string& value) {
+       return parse_rendezvous_conf(options.rendezvous.conf, value);
+     },
+     true},
+    {"", "--node-rank", "PET_NODE_RANK", "N", "the place that this node would like to have, from 0",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_number(options.rendezvous.node_rank, value, 0, kMaxNodes);
+     }},
+    {"", "--master-addr", "PET_MASTER_ADDR", "HOST", "with static: the endpoint's host",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_text(options.rendezvous.master_addr, value, "it takes a host name or an address");
+     }},
+    {"", "--master-port", "PET_MASTER_PORT", "PORT", "with static: the endpoint's port (29500)",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_number(options.rendezvous.master_port, value, 0, 65535);
+     }},
+    {"", "--local-addr", "PET_LOCAL_ADDR", "ADDRESS",
+     "address of this node that the others' workers connect to (the one that leads to the endpoint)",
+     [](LauncherOptions& options, const std::string& value) {
+       return apply_text(options.rendezvous.local_addr, value, "it takes an address of this node");
+     }},
     {"", "--node-id", "", "ID", "name of this node (the host's name)",
      [](LauncherOptions& options, const std::string& value) { return apply_id(options.node_id, value); }},
     {"", "--stop-grace", "", "TIME", "from SIGTERM to SIGKILL when workers are stopped: 30, 500ms, 2m (30)",
      apply_grace},
     {"", "--log-dir", "PET_LOG_DIR", "FOLDER",
-     "where FOLDER/JOB/round-N/rank-R/{stdout,stderr}.log go; /dev/null: nowhere (a fresh temporary folder)",
+     "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; /dev/null: nowhere (a fresh temporary "
+     "one)",
      apply_log_dir},
     {"", "--no-python", "PET_NO_PYTHON", "", "run the program directly, whatever its name",
      apply_flag<&LauncherOptions::no_python>},

@@ -18,6 +18,8 @@ struct OptionRow {
   /// option or the variable was used.
   Result<void> (*apply)(LauncherOptions&, const std::string& value);
 
+  bool merges = false;  ///< given several times, the values are joined by commas; else the last one counts
+
   bool is_flag() const { return *value_name == '\0'; }
 };
 

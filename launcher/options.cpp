@@ -42,6 +42,7 @@ std::deque<Found> declare(CLI::App& app) {
     found.push_back({&row, nullptr, {}});
     Found& added = found.back();
     added.option = row.is_flag() ? app.add_flag(all_names(row))->disable_flag_override()
+                   : row.merges  ? app.add_option(all_names(row), added.value)->join(',')
                                  : app.add_option(all_names(row), added.value)->take_last();
   }
   return found;
@@ -74,6 +75,20 @@ Result<void> apply_all(LauncherOptions& options, const std::deque<Found>& found,
         return applied;
     }
   }
+  return {};
+}
+
+// One node needs no place to meet others, whatever is said of one.
+Result<void> settle_nodes(LauncherOptions& options, const Environment& environment) {
+  if (options.max_nodes == 1) return {};
+  if (options.standalone)
+    return Error{"--standalone with --nnodes", "it means one node alone",
+                 "leave one of them out, and name a --rdzv-endpoint for several nodes"};
+  auto meeting = make_meeting(options.rendezvous, options.min_nodes, options.max_nodes);
+  if (!meeting) return meeting.error();
+  options.meeting = std::move(*meeting);
+  if (options.meeting->token_file.empty())
+    options.meeting->token_file = environment("MUSTER_TOKEN_FILE").value_or("");
   return {};
 }
 
@@ -152,6 +167,7 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
                  std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
   if (options.no_python && options.module)
     return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
+  if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
   return options;
 }
 

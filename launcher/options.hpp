@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "launcher/rendezvous_options.hpp"
 
 namespace muster::launcher {
 
@@ -27,12 +28,14 @@ struct LauncherOptions {
   int min_nodes = 1;
   int max_nodes = 1;
   bool standalone = false;
+  RendezvousOptions rendezvous;
+  std::optional<Meeting> meeting;  ///< with more than one node: what `rendezvous` means
   int max_restarts = 0;
   bool no_python = false;
   bool module = false;
   std::string log_dir;  ///< empty: a fresh folder in the temporary folder
-  std::string run_id;   ///< empty: a fresh one
-  std::string node_id;  ///< empty: this host's name
+  std::string run_id;   ///< empty: with one node a fresh one; with more "none", as torchrun's
+  std::string node_id;  ///< empty: made of this host's name
   Duration stop_grace = std::chrono::seconds(30);
   bool help = false;
   bool version = false;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "launcher/run_folder.hpp"
-
 namespace muster::launcher {
 
 namespace {
@@ -13,7 +11,19 @@ std::string counted(int number, const std::string& thing) {
   return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
 }
 
-// For people and for the node's id; nothing resolves it.
+std::string nodes_text(const Plan& plan) {
+  return plan.min_nodes == plan.max_nodes ? counted(plan.max_nodes, "node")
+                                          : fmt::format("{} to {} nodes", plan.min_nodes, plan.max_nodes);
+}
+
+std::string meeting_text(const Plan& plan, const Standing& standing) {
+  if (!plan.meeting) return "this node alone";
+  return fmt::format("{}, rendezvous {}{}", nodes_text(plan), plan.meeting->endpoint.text(),
+                     standing.hosted_here ? " (hosted here)" : "");
+}
+
+}  // namespace
+
 std::string short_host_name() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
@@ -21,14 +31,15 @@ std::string short_host_name() {
   return full.substr(0, full.find('.', 1));
 }
 
-}  // namespace
-
 Plan make_plan(const LauncherOptions& options, const Target& target, const WorkerCount& workers,
-               int usable_cpus) {
+               int usable_cpus, const std::string& run_id, const std::string& node) {
   Plan plan;
-  plan.run_id = options.run_id.empty() ? fresh_run_id() : options.run_id;
+  plan.run_id = run_id;
   plan.host = short_host_name();
-  plan.node = options.node_id.empty() ? plan.host : options.node_id;
+  plan.node = node;
+  plan.min_nodes = options.min_nodes;
+  plan.max_nodes = options.max_nodes;
+  plan.meeting = options.meeting;
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
@@ -37,16 +48,32 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   return plan;
 }
 
-std::string start_lines(const Plan& plan) {
+std::string start_lines(const Plan& plan, const Standing& standing) {
   const std::string derivation = plan.workers.derivation.empty() ? "" : " (" + plan.workers.derivation + ")";
   const std::string restarts = plan.max_restarts == 0
                                    ? std::string("no restart after a failure")
                                    : "up to " + counted(plan.max_restarts, "restart") + " after failures";
   const std::string logs =
       plan.run_folder.empty() ? "no logs are kept" : "logs in " + plan.run_folder.string();
-  return fmt::format("muster: job {}, node {}: {} here{}, this node alone\n", plan.run_id, plan.node,
-                     counted(plan.workers.number, "worker"), derivation) +
-         fmt::format("muster: {}; stop grace {}; {}\n", restarts, human(plan.stop_grace), logs);
+  const std::string address = standing.address.empty() ? "" : " (" + standing.address + ")";
+  const std::string changes =
+      plan.meeting ? fmt::format(", {} membership changes per hour", kMembershipChangesPerHour) : "";
+  return fmt::format("muster: job {}, node {}{}: {} here{}, {}\n", plan.run_id, plan.node, address,
+                     counted(plan.workers.number, "worker"), derivation, meeting_text(plan, standing)) +
+         fmt::format("muster: {}{}; stop grace {}; {}\n", restarts, changes, human(plan.stop_grace), logs);
+}
+
+std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {
+  std::vector<std::string> warnings;
+  if (!plan.meeting) return warnings;
+  if (const auto& unknown = plan.meeting->unknown_keys; !unknown.empty())
+    warnings.push_back(
+        fmt::format("--rdzv-conf: without effect here: {}", fmt::join(unknown.begin(), unknown.end(), ", ")));
+  if (endpoint_is_loopback && plan.min_nodes > 1)
+    warnings.push_back(fmt::format(
+        "the endpoint {} is a loopback address: no other machine can reach it, so all {} nodes must be here",
+        plan.meeting->endpoint.text(), plan.min_nodes));
+  return warnings;
 }
 
 }  // namespace muster::launcher

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "launcher/worker_count.hpp"
 
 namespace muster::launcher {
+
+constexpr int kMembershipChangesPerHour = 10;
 
 struct Plan {
   std::string run_id;
@@ -20,14 +23,29 @@ struct Plan {
   int max_restarts = 0;
   Duration stop_grace{};
   int usable_cpus = 1;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::optional<Meeting> meeting;    ///< with more than one node
   std::filesystem::path run_folder;  ///< empty: no logs
 };
 
-/// All but the run folder. Chooses a run id and a node id where none is given.
+/// What is known of a meeting once the endpoint was looked at.
+struct Standing {
+  std::string address;  ///< this node's, for the others; empty: not known yet
+  bool hosted_here = false;
+};
+
+/// All but the run folder.
 Plan make_plan(const LauncherOptions& options, const Target& target, const WorkerCount& workers,
-               int usable_cpus);
+               int usable_cpus, const std::string& run_id, const std::string& node);
+
+/// This host's name up to its first dot. For people and for the node's id; nothing resolves it.
+std::string short_host_name();
 
 /// Whole lines, each beginning with "muster: ".
-std::string start_lines(const Plan& plan);
+std::string start_lines(const Plan& plan, const Standing& standing = {});
+
+/// What of the options has no effect, or not the effect that may be meant; without prefix and newline.
+std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback);
 
 }  // namespace muster::launcher

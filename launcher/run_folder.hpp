@@ -15,10 +15,17 @@ std::string fresh_run_id();
 /// A run id as one harmless folder name: what is not a letter, digit, '.', '_' or '-' becomes '_'.
 std::string folder_name_of(const std::string& run_id);
 
+/// TEMPORARY/muster-UID, made if it is missing. In a folder that everybody may write to, somebody else may have
+/// made ours first: that is an error.
+Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& temporary);
+
+/// --rdzv-id; without it a fresh one, or for more than one node "none", as torchrun's: all have to agree.
+std::string run_id_of(const LauncherOptions& options);
+
 /// The folder, made if it is missing; below it come round-N/rank-R. Empty for --log-dir=/dev/null.
-///   --log-dir D   D/RUN-ID
+///   --log-dir D   D/RUN-ID, and with more than one node D/RUN-ID/NODE
 ///   else          $TMPDIR/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone ($TMPDIR: else /tmp)
 Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, const std::string& run_id,
-                                              const Environment& environment);
+                                              const std::string& node, const Environment& environment);
 
 }  // namespace muster::launcher

@@ -8,16 +8,21 @@
 #include "agent/logs/console.hpp"
 #include "agent/report/report.hpp"
 #include "agent/served_stores.hpp"
+#include "launcher/rendezvous_host.hpp"
 #include "rendezvous/client/in_process_link.hpp"
+#include "rendezvous/client/remote_link.hpp"
 
 namespace muster::launcher {
 
 namespace {
 
 using agent::Console;
+using Say = std::function<void(const std::string&)>;        // a line, without prefix and newline
+using SayAsItIs = std::function<void(const std::string&)>;  // text with both
 
 const char* const kLoopback = "127.0.0.1";                      // one node: nobody else needs to connect
 constexpr Duration kLastOutputLimit = std::chrono::seconds(2);  // for a console that does not read
+constexpr Duration kFarewellLimit = std::chrono::seconds(3);
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> entries;
@@ -27,18 +32,35 @@ std::vector<std::string> own_environment() {
 
 rendezvous::JobPolicy policy_of(const Plan& plan) {
   rendezvous::JobPolicy policy;
+  policy.min_nodes = plan.min_nodes;
+  policy.max_nodes = plan.max_nodes;
   policy.max_restarts = plan.max_restarts;
+  policy.membership_changes.count = kMembershipChangesPerHour;
   policy.drain_grace = plan.stop_grace;
   policy.stop_deadline = plan.stop_grace + std::chrono::seconds(30);
+  if (!plan.meeting) return policy;
+  const RendezvousTimes& times = plan.meeting->times;
+  policy.join_deadline = times.join.value_or(policy.join_deadline);
+  policy.last_call = times.last_call.value_or(policy.last_call);
+  policy.closed_grace = times.closed_grace.value_or(policy.closed_grace);
+  policy.broken_grace = times.broken_grace.value_or(policy.broken_grace);
+  policy.resume_window = times.resume_window.value_or(policy.resume_window);
+  policy.settle_window = times.settle.value_or(policy.settle_window);
   return policy;
 }
 
-agent::AgentOptions options_of(const Plan& plan, std::function<void(const std::string&)> say) {
+rendezvous::NodeOffer offer_of(const Plan& plan) {
+  rendezvous::NodeOffer offer;
+  offer.node = plan.node;
+  offer.host = plan.host;
+  offer.address = kLoopback;
+  offer.local_workers = plan.workers.number;
+  return offer;
+}
+
+agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Say say) {
   agent::AgentOptions options;
-  options.supervisor.offer.node = plan.node;
-  options.supervisor.offer.host = plan.host;
-  options.supervisor.offer.address = kLoopback;
-  options.supervisor.offer.local_workers = plan.workers.number;
+  options.supervisor.offer = std::move(offer);
   options.supervisor.graces.stop = plan.stop_grace;
   options.supervisor.graces.restart = plan.stop_grace;
   options.supervisor.graces.rescale = plan.stop_grace;
@@ -65,25 +87,109 @@ agent::JobReport report_of(const Plan& plan, const agent::AgentResult& result) {
   return report;
 }
 
-}  // namespace
-
-int run_job(const Plan& plan, agent::Guard& guard) {
-  boost::asio::io_context io{1};
-  const auto console = Console::of(io.get_executor());
-  const auto say = [&console](const std::string& line) {
-    console->write(Console::Stream::err, "muster: " + line + "\n");
-  };
+agent::AgentResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio::io_context& io,
+                             const Say& say, const SayAsItIs& say_as_it_is) {
   rendezvous::InProcessLink link(io.get_executor(), plan.run_id, policy_of(plan));
   agent::ServedStores stores(io.get_executor(), kLoopback, say);
-  agent::Agent agent(io, options_of(plan, say), link, stores, guard);
-  console->write(Console::Stream::err, start_lines(plan));
-
+  agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores, guard);
+  say_as_it_is(start_lines(plan));
   agent::AgentResult result;
   agent.start([&](agent::AgentResult ended) {
     result = std::move(ended);
     io.stop();
   });
   io.run();
+  return result;
+}
+
+rendezvous::RemoteLinkOptions link_options(const Plan& plan, std::optional<rendezvous::Token> token,
+                                           RendezvousHost& host, Say say) {
+  rendezvous::RemoteLinkOptions options;
+  options.endpoint = plan.meeting->endpoint;
+  options.job = plan.run_id;
+  options.node = plan.node;
+  options.policy = policy_of(plan);
+  options.token = std::move(token);
+  options.join_deadline = options.policy.join_deadline;
+  options.resume_budget = options.policy.resume_window;
+  options.notice = [&host, say = std::move(say)](const std::string& line) {
+    say(line);
+    if (line.starts_with("cannot reach")) host.explain();
+  };
+  options.unreachable = [&host] { host.look_again(); };
+  return options;
+}
+
+agent::AgentResult run_with_others(const Plan& plan, std::optional<rendezvous::Token> token,
+                                   agent::Guard& guard, boost::asio::io_context& io, const Say& say,
+                                   const SayAsItIs& say_as_it_is) {
+  RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
+  host.settle();
+  rendezvous::NodeOffer offer = offer_of(plan);
+  offer.address = host.local_address();
+  offer.preferred_group_rank = plan.meeting->node_rank;
+  offer.hosts_endpoint = host.place().here();
+  rendezvous::RemoteLink link(io, link_options(plan, std::move(token), host, say));
+  agent::ServedStores stores(io.get_executor(), host.local_address(), say);
+  agent::Agent agent(io, options_of(plan, offer, say), link, stores, guard);
+  host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });
+  say_as_it_is(start_lines(plan, {host.local_address(), host.started_one()}));
+  for (const std::string& warning : warnings_of(plan, host.place().loopback)) say(warning);
+
+  agent::AgentResult result;
+  agent.start([&](agent::AgentResult ended) {
+    result = std::move(ended);
+    host.stop();
+    io.stop();
+  });
+  io.run();
+  // The last words to the daemon go out, so that it need not wait for this node.
+  io.restart();
+  io.run_for(kFarewellLimit);
+  return result;
+}
+
+std::optional<Error> check_local_addr(Plan& plan) {
+  std::string& wanted = plan.meeting->local_addr;
+  if (wanted.empty()) return std::nullopt;
+  const auto addresses = addresses_of(wanted);
+  if (!addresses) return Error{"--local-addr", addresses.error().sentence()};
+  wanted = addresses->front().to_string();
+  return std::nullopt;
+}
+
+/// What has to be right before any other node is bothered.
+Result<std::optional<rendezvous::Token>> prepare_meeting(Plan& plan, const Say& say) {
+  std::optional<rendezvous::Token> token;
+  if (!plan.meeting) return token;
+  if (const auto error = check_local_addr(plan)) return *error;
+  if (const auto policy = rendezvous::validate(policy_of(plan)); !policy) return policy.error();
+  if (plan.meeting->token_file.empty()) return token;
+  auto loaded = rendezvous::load_token(plan.meeting->token_file);
+  if (!loaded) return loaded.error();
+  if (!loaded->warning.empty()) say(loaded->warning);
+  token = std::move(loaded->token);
+  return token;
+}
+
+}  // namespace
+
+int run_job(Plan plan, agent::Guard& guard) {
+  boost::asio::io_context io{1};
+  const auto console = Console::of(io.get_executor());
+  const auto say_as_it_is = [&console](const std::string& text) {
+    console->write(Console::Stream::err, text);
+  };
+  const auto say = [&](const std::string& line) { say_as_it_is("muster: " + line + "\n"); };
+  auto token = prepare_meeting(plan, say);
+  if (!token) {
+    say(token.error().sentence());
+    console->drain(kLastOutputLimit);
+    return agent::kUsageExitCode;
+  }
+  const agent::AgentResult result =
+      plan.meeting ? run_with_others(plan, std::move(*token), guard, io, say, say_as_it_is)
+                   : run_alone(plan, guard, io, say, say_as_it_is);
 
   agent::JobReport report = report_of(plan, result);
   if (!report.status_path.empty()) {
@@ -93,7 +199,7 @@ int run_job(const Plan& plan, agent::Guard& guard) {
       report.status_path.clear();
     }
   }
-  console->write(Console::Stream::err, agent::render_report(report));
+  say_as_it_is(agent::render_report(report));
   console->drain(kLastOutputLimit);
   return result.exit_code;
 }

@@ -7,6 +7,6 @@
 namespace muster::launcher {
 
 /// Prints the plan, becomes this node's agent, reports last on stderr and in status.json. The exit code.
-int run_job(const Plan& plan, agent::Guard& guard);
+int run_job(Plan plan, agent::Guard& guard);
 
 }  // namespace muster::launcher

@@ -34,7 +34,7 @@ void Supervisor::on(const StoreOpened& event, Instant) {
   if (finished_ || in_round()) return;
   rendezvous::NodeOffer offer = options_.offer;
   offer.store_port = event.port;
-  send(rendezvous::Join{std::move(offer)});
+  send(rendezvous::Join{std::move(offer), last_round_, restart_count_});
 }
 
 void Supervisor::on(const StoreFailed& event, Instant) {
@@ -55,6 +55,7 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant) {
   if (in_round() || message.round <= last_round_) return;
   assignment_ = message;
   last_round_ = message.round;
+  restart_count_ = message.restart_count;
   group_ = WorkerGroup(options_.offer.local_workers);
   ladder_.reset();
   sweep_ = Sweep::not_yet;

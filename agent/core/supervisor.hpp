@@ -109,6 +109,7 @@ class Supervisor {
 
   std::optional<rendezvous::Assignment> assignment_;  ///< while there is a group
   int last_round_ = 0;
+  int restart_count_ = 0;  ///< of that round
   WorkerGroup group_;
   StopLadder ladder_;
   Sweep sweep_ = Sweep::not_yet;

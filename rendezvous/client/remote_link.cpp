@@ -104,6 +104,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
         while (session_ && !over()) co_await wait_until(Instant::max());
       } else {
         failure_ = socket.error();
+        if (options_.unreachable) options_.unreachable();
       }
       if (over()) co_return;
       if (out_of_time()) co_return give_up();

@@ -44,6 +44,9 @@ struct RemoteLinkOptions {
   /// Lines for the user: cannot reach, lost, back again. Few: the second of a kind comes after 5 s, then ever
   /// later.
   std::function<void(const std::string&)> notice;
+  /// Called when a try to connect has failed, before the wait for the next one. Whoever may host the daemon
+  /// looks here whether it is needed.
+  std::function<void()> unreachable;
 };
 
 /// All calls from the thread that runs `io`. The receiver is called from `io`, never from inside send(). The

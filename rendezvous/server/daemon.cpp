@@ -49,7 +49,8 @@ Daemon::Daemon(asio::io_context& io, DaemonOptions options)
 Daemon::~Daemon() { stop(); }
 
 Result<Endpoint> Daemon::listen() {
-  auto acceptors = listen_on(io_, options_.listen);
+  auto acceptors = options_.listen_fds.empty() ? listen_on(io_, options_.listen)
+                                               : take_listeners(io_, options_.listen_fds);
   if (!acceptors) return acceptors.error();
   acceptors_ = std::move(*acceptors);
   for (auto& acceptor : acceptors_) asio::co_spawn(io_, accept_all(acceptor, stopped_), asio::detached);

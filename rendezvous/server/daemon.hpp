@@ -27,8 +27,9 @@ namespace muster::rendezvous {
 struct DaemonOptions {
   using s = std::chrono::seconds;
 
-  Endpoint listen;             ///< this address and no other; port 0: the kernel chooses
-  std::optional<Token> token;  ///< without it, whoever reaches the port may join, read and change
+  Endpoint listen;              ///< this address and no other; port 0: the kernel chooses
+  std::vector<int> listen_fds;  ///< sockets that listen there already, instead
+  std::optional<Token> token;   ///< without it, whoever reaches the port may join, read and change
   std::shared_ptr<spdlog::logger> log;
 
   Duration heartbeat_interval = s(5);

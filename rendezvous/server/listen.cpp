@@ -1,5 +1,9 @@
 #include "rendezvous/server/listen.hpp"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "base/unique_fd.hpp"
 #include "rendezvous/protocol/connection.hpp"
 #include "rendezvous/server/port_holder.hpp"
 
@@ -53,6 +57,26 @@ Result<std::vector<TcpAcceptor>> listen_on(asio::io_context& io, const Endpoint&
       failure = acceptor.error();
   }
   if (acceptors.empty()) return failure.value_or(Error{endpoint.text(), "it has no address"});
+  return acceptors;
+}
+
+Result<std::vector<TcpAcceptor>> take_listeners(asio::io_context& io, const std::vector<int>& fds) {
+  std::vector<TcpAcceptor> acceptors;
+  for (const int fd : fds) {
+    const std::string what = "--listen-fd " + std::to_string(fd);
+    UniqueFd owned(fd);
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+        ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+      return errno_error(what, errno);
+    TcpAcceptor acceptor(io);
+    error_code error;
+    acceptor.assign(address.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), owned.get(), error);
+    if (error) return errno_error(what, error.value());
+    owned.release();
+    acceptors.push_back(std::move(acceptor));
+  }
   return acceptors;
 }
 

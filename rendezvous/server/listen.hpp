@@ -18,4 +18,8 @@ using TcpAcceptor =
 /// chooses, once for all of them.
 Result<std::vector<TcpAcceptor>> listen_on(boost::asio::io_context& io, const Endpoint& endpoint);
 
+/// Sockets that whoever started this process bound and put into the listening state. They are ours from here
+/// on, also after an error.
+Result<std::vector<TcpAcceptor>> take_listeners(boost::asio::io_context& io, const std::vector<int>& fds);
+
 }  // namespace muster::rendezvous

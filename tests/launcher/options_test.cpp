@@ -85,13 +85,20 @@ TEST(CommandLine, WorkerCounts) {
   }
 }
 
-TEST(CommandLine, SeveralNodesAreNotYet) {
-  EXPECT_EQ(parsed({"--nnodes=1", "prog"}).max_nodes, 1);
-  EXPECT_EQ(parsed({"--nnodes=1:1", "prog"}).max_nodes, 1);
-  for (const char* value : {"2", "1:2", "2:4"})
-    EXPECT_THAT(refused({"--nnodes", value, "prog"}), HasSubstr("not built yet"));
+TEST(CommandLine, NumbersOfNodes) {
+  for (const char* value : {"1", "1:1"}) EXPECT_FALSE(parsed({"--nnodes", value, "prog"}).meeting);
+  const auto elastic = parsed({"--nnodes=2:4", "--rdzv-endpoint=n1", "prog"});
+  EXPECT_EQ(elastic.min_nodes, 2);
+  EXPECT_EQ(elastic.max_nodes, 4);
+  EXPECT_EQ(parsed({"--nnodes=3", "--rdzv-endpoint=n1", "prog"}).min_nodes, 3);
   for (const char* value : {"0", "a", "2:20:30", "4:2", ":", "1:", "-1"})
     EXPECT_THAT(refused({"--nnodes", value, "prog"}), HasSubstr("--nnodes: "));
+}
+
+TEST(CommandLine, OneNodeNeedsNoPlaceToMeet) {
+  EXPECT_FALSE(parsed({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "prog"}).meeting);
+  EXPECT_FALSE(parsed({"--standalone", "--nnodes=1", "prog"}).meeting);
+  EXPECT_THAT(refused({"--standalone", "--nnodes=2", "prog"}), HasSubstr("--standalone with --nnodes"));
 }
 
 TEST(CommandLine, OtherBadValuesNameTheOption) {

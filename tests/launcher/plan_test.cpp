@@ -34,5 +34,42 @@ TEST(StartLines, K5_SayHowTheNumberCameAbout) {
             "muster: no restart after a failure; stop grace 30 s; no logs are kept\n");
 }
 
+Plan with_others() {
+  Plan plan = sample();
+  plan.min_nodes = 2;
+  plan.max_nodes = 4;
+  plan.meeting = Meeting{};
+  plan.meeting->endpoint = {"10.0.0.1", 29400};
+  return plan;
+}
+
+TEST(StartLines, J5_SayWhereTheNodesMeet) {
+  EXPECT_EQ(
+      start_lines(with_others(), {"10.0.0.1", true}),
+      "muster: job mnist, node n1 (10.0.0.1): 2 workers here, 2 to 4 nodes, rendezvous 10.0.0.1:29400 "
+      "(hosted here)\n"
+      "muster: up to 3 restarts after failures, 10 membership changes per hour; stop grace 30 s; logs in "
+      "/scratch/run/mnist\n");
+}
+
+TEST(Warnings, A15_ALoopbackEndpointWithSeveralNodesIsWarnedOf) {
+  Plan plan = with_others();
+  plan.meeting->endpoint.host = "localhost";
+  ASSERT_EQ(warnings_of(plan, true).size(), 1u);
+  EXPECT_EQ(
+      warnings_of(plan, true).front(),
+      "the endpoint localhost:29400 is a loopback address: no other machine can reach it, so all 2 nodes "
+      "must be here");
+  plan.min_nodes = 1;
+  EXPECT_TRUE(warnings_of(plan, true).empty());
+}
+
+TEST(Warnings, UnknownKeysAreOneLine) {
+  Plan plan = with_others();
+  plan.meeting->unknown_keys = {"read_timeout", "zoo"};
+  ASSERT_EQ(warnings_of(plan, false).size(), 1u);
+  EXPECT_EQ(warnings_of(plan, false).front(), "--rdzv-conf: without effect here: read_timeout, zoo");
+}
+
 }  // namespace
 }  // namespace muster::launcher

@@ -31,18 +31,18 @@ TEST(RunFolder, J5_LogDirHoldsOneFolderForTheRun) {
   test::TemporaryFolder folder;
   LauncherOptions options;
   options.log_dir = folder / "new/logs";
-  const auto made = make_run_folder(options, "mnist", environment_of({}));
+  const auto made = make_run_folder(options, "mnist", "n1", environment_of({}));
   ASSERT_TRUE(made);
   EXPECT_EQ(made->string(), folder / "new/logs/mnist");
   EXPECT_TRUE(std::filesystem::is_directory(*made));
-  EXPECT_TRUE(make_run_folder(options, "mnist", environment_of({}))) << "an existing one is used again";
+  EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))) << "an existing one is used again";
 }
 
 TEST(RunFolder, TheDefaultIsFreshAndForThisUserAlone) {
   test::TemporaryFolder folder;
   const auto environment = environment_of({{"TMPDIR", folder.path()}});
-  const auto first = make_run_folder({}, "mnist", environment);
-  const auto second = make_run_folder({}, "mnist", environment);
+  const auto first = make_run_folder({}, "mnist", "n1", environment);
+  const auto second = make_run_folder({}, "mnist", "n1", environment);
   ASSERT_TRUE(first && second);
   EXPECT_NE(*first, *second);
   EXPECT_THAT(first->string(), StartsWith(folder / ("muster-" + std::to_string(::getuid()) + "/mnist-")));
@@ -55,7 +55,7 @@ TEST(RunFolder, ALinkInPlaceOfOurFolderIsNotFollowed) {
   test::TemporaryFolder folder;
   folder.write("trap/x", "");
   std::filesystem::create_symlink(folder / "trap", folder / ("muster-" + std::to_string(::getuid())));
-  const auto made = make_run_folder({}, "mnist", environment_of({{"TMPDIR", folder.path()}}));
+  const auto made = make_run_folder({}, "mnist", "n1", environment_of({{"TMPDIR", folder.path()}}));
   ASSERT_TRUE(made);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "trap"), {}), 1);
 }
@@ -63,14 +63,14 @@ TEST(RunFolder, ALinkInPlaceOfOurFolderIsNotFollowed) {
 TEST(RunFolder, DevNullMeansNone) {
   LauncherOptions options;
   options.log_dir = "/dev/null";
-  EXPECT_TRUE(make_run_folder(options, "mnist", environment_of({}))->empty());
+  EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))->empty());
 }
 
 TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
   test::TemporaryFolder folder;
   LauncherOptions options;
   options.log_dir = folder.write("file", "") + "/logs";
-  const auto made = make_run_folder(options, "mnist", environment_of({}));
+  const auto made = make_run_folder(options, "mnist", "n1", environment_of({}));
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().sentence(), HasSubstr("file/logs/mnist: Not a directory (ENOTDIR)"));
   EXPECT_THAT(made.error().sentence(), HasSubstr("--log-dir"));

@@ -1,0 +1,79 @@
+#include "launcher/local_addresses.hpp"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace muster::launcher {
+
+namespace {
+
+namespace asio = boost::asio;
+
+Address address_from(const sockaddr& raw) {
+  if (raw.sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &raw, sizeof v4);
+    return asio::ip::address_v4(ntohl(v4.sin_addr.s_addr));
+  }
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &raw, sizeof v6);
+  asio::ip::address_v6::bytes_type bytes;
+  std::memcpy(bytes.data(), &v6.sin6_addr, bytes.size());
+  return asio::ip::address_v6(bytes, v6.sin6_scope_id);
+}
+
+}  // namespace
+
+Result<std::vector<Address>> local_addresses() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return errno_error("reading this machine's addresses", errno);
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, ::freeifaddrs);
+  std::vector<Address> found;
+  for (const ifaddrs* each = first; each; each = each->ifa_next)
+    if (each->ifa_addr && (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6))
+      found.push_back(address_from(*each->ifa_addr));
+  return found;
+}
+
+Result<std::vector<Address>> addresses_of(const std::string& host) {
+  boost::system::error_code error;
+  const auto numeric = asio::ip::make_address(host, error);
+  if (!error) return std::vector<Address>{numeric};
+  asio::io_context io;
+  const auto results = asio::ip::tcp::resolver(io).resolve(host, "", error);
+  if (error) return Error{host, "the name cannot be looked up: " + error.message()};
+  std::vector<Address> found;
+  for (const auto& result : results) {
+    const auto address = result.endpoint().address();
+    if (std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
+  }
+  return found;
+}
+
+std::optional<Address> address_towards(const Address& there, std::uint16_t port) {
+  asio::io_context io;
+  asio::ip::udp::socket socket(io);
+  boost::system::error_code error;
+  socket.connect({there, port}, error);
+  if (error) return std::nullopt;
+  const auto here = socket.local_endpoint(error).address();
+  if (error || here.is_unspecified()) return std::nullopt;
+  return here;
+}
+
+std::string listed(const std::vector<Address>& addresses) {
+  std::string text;
+  for (const Address& address : addresses) text += (text.empty() ? "" : ", ") + address.to_string();
+  return text;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,89 @@
+#include "launcher/rendezvous_host.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include "launcher/hosted_daemon.hpp"
+
+namespace muster::launcher {
+
+namespace {
+constexpr int kDaemonsMax = 100;  // one that cannot live is not tried for ever
+}
+
+RendezvousHost::RendezvousHost(boost::asio::io_context& io, const Meeting& meeting,
+                               std::filesystem::path log_file, Say say)
+    : meeting_(meeting),
+      log_file_(std::move(log_file)),
+      say_(std::move(say)),
+      resolver_(io),
+      local_address_(meeting.local_addr) {}
+
+void RendezvousHost::settle() {
+  const auto addresses = addresses_of(meeting_.endpoint.host);
+  if (addresses)
+    learn(*addresses);
+  else
+    say_once(addresses.error().sentence() + " yet");
+}
+
+void RendezvousHost::look_again() {
+  if (resolved_) return host_if_needed();
+  if (std::exchange(resolving_, true)) return;
+  resolver_.async_resolve(meeting_.endpoint.host, "", [this](const auto& error, const auto& results) {
+    if (error == boost::asio::error::operation_aborted) return;
+    resolving_ = false;
+    if (error) return;
+    std::vector<Address> addresses;
+    for (const auto& result : results) addresses.push_back(result.endpoint().address());
+    learn(addresses);
+  });
+}
+
+void RendezvousHost::learn(const std::vector<Address>& addresses) {
+  const auto ours = local_addresses();
+  if (!ours) return say_once(ours.error().sentence());
+  resolved_ = true;
+  place_ = place_of(meeting_.endpoint.host, addresses, *ours, meeting_.is_host);
+  if (place_.hidden_by_loopback)
+    say_once(fmt::format("{} is {} on this machine: the rendezvous listens on all addresses",
+                         meeting_.endpoint.host, listed(addresses)));
+  if (local_address_.empty()) local_address_ = derived_address(addresses, *ours);
+  host_if_needed();
+}
+
+std::string RendezvousHost::derived_address(const std::vector<Address>& its,
+                                            const std::vector<Address>& ours) const {
+  if (const auto own = address_by(place_, ours)) return own->to_string();
+  for (const Address& address : its)
+    if (const auto towards = address_towards(address, meeting_.endpoint.port)) return towards->to_string();
+  return "";
+}
+
+void RendezvousHost::host_if_needed() {
+  if (!place_.here() || daemons_ >= kDaemonsMax) return;
+  const auto listeners = listen_unless_taken(place_.listen_at, meeting_.endpoint.port);
+  if (!listeners) return say_once(listeners.error().sentence());
+  if (!*listeners) return;
+  // Nobody listens, so the one that was started here before is gone.
+  if (daemon_ > 0 && ::waitpid(daemon_, nullptr, WNOHANG) == daemon_) daemon_ = -1;
+  const auto path = musterd_path();
+  if (!path) return say_once(path.error().sentence());
+  const auto pid = start_daemon({*path, meeting_.endpoint, log_file_, meeting_.token_file}, **listeners);
+  if (!pid) return say_once(pid.error().sentence());
+  daemon_ = *pid;
+  if (daemons_++ > 0)
+    say_(fmt::format("nobody hosts the rendezvous at {} any more: hosted here now (musterd, pid {})",
+                     meeting_.endpoint.text(), *pid));
+  if (started_) started_(*pid);
+}
+
+void RendezvousHost::explain() {
+  if (resolved_ && !place_.here()) say_once("the rendezvous is not hosted here: " + place_.why);
+}
+
+void RendezvousHost::say_once(const std::string& line) {
+  if (std::exchange(last_said_, line) != line) say_(line);
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,116 @@
+#include "launcher/rendezvous_options.hpp"
+
+#include <fmt/format.h>
+
+namespace muster::launcher {
+
+namespace {
+
+Error not_allowed(const std::string& what, const std::string& value, const std::string& allowed) {
+  return Error{what, fmt::format("'{}' is not allowed", value), allowed};
+}
+
+Result<Endpoint> endpoint_of(const RendezvousOptions& options, bool fixed, int max_nodes) {
+  if (!options.endpoint.empty()) {
+    auto endpoint = parse_endpoint(options.endpoint, fixed ? kDefaultMasterPort : kDefaultRendezvousPort);
+    if (!endpoint) return Error{"--rdzv-endpoint", endpoint.error().sentence()};
+    return endpoint;
+  }
+  if (fixed && !options.master_addr.empty()) {
+    auto endpoint = parse_endpoint(options.master_addr, kDefaultMasterPort);
+    if (!endpoint) return Error{"--master-addr", endpoint.error().sentence()};
+    if (options.master_port) endpoint->port = static_cast<std::uint16_t>(*options.master_port);
+    return endpoint;
+  }
+  return Error{"--nnodes", fmt::format("up to {} nodes, but they have no place to meet", max_nodes),
+               "name one with --rdzv-endpoint=HOST:PORT, the same on each node, HOST being one of them"};
+}
+
+using Keys = std::map<std::string, std::string>;
+
+// As long as it is there; it is taken out, so that what is left is unknown.
+std::optional<std::string> take(Keys& keys, const std::string& key) {
+  const auto found = keys.find(key);
+  if (found == keys.end()) return std::nullopt;
+  std::string value = found->second;
+  keys.erase(found);
+  return value;
+}
+
+Result<void> take_times(Keys& keys, RendezvousTimes& times) {
+  const std::pair<const char*, std::optional<Duration>*> known[] = {
+      {"timeout", &times.join},  // torchrun's name with the static back end
+      {"join_timeout", &times.join},
+      {"last_call_timeout", &times.last_call},
+      {"closed_grace", &times.closed_grace},
+      {"broken_grace", &times.broken_grace},
+      {"resume_window", &times.resume_window},
+      {"settle_window", &times.settle}};
+  for (const auto& [key, time] : known) {
+    const auto value = take(keys, key);
+    if (!value) continue;
+    Duration duration{};
+    if (!parse_duration(*value, &duration) || duration > std::chrono::hours(24 * 365))
+      return not_allowed(std::string("--rdzv-conf ") + key, *value,
+                         "it takes seconds, or a number with ms, s, m or h");
+    *time = duration;
+  }
+  return {};
+}
+
+Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
+  const auto value = take(keys, "is_host");
+  if (!value) return {};
+  const bool yes = *value == "1" || *value == "true" || *value == "yes";
+  if (!yes && *value != "0" && *value != "false" && *value != "no")
+    return not_allowed("--rdzv-conf is_host", *value, "it takes true or false");
+  is_host = yes;
+  return {};
+}
+
+}  // namespace
+
+Result<void> parse_rendezvous_conf(Keys& conf, const std::string& text) {
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string pair = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (pair.empty()) continue;
+    const auto equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return Error{"", fmt::format("'{}' is not allowed", pair), "it takes KEY=VALUE,KEY=VALUE"};
+    conf[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return {};
+}
+
+Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, int max_nodes) {
+  const bool by_master = options.endpoint.empty() && !options.master_addr.empty();
+  const std::string backend = !options.backend.empty() ? options.backend : by_master ? "static" : "c10d";
+  const bool fixed = backend == "static";
+  if (!fixed && backend != "c10d") return not_allowed("--rdzv-backend", backend, "it takes c10d or static");
+  if (fixed && min_nodes != max_nodes)
+    return Error{"--rdzv-backend", "'static' takes a fixed number of nodes",
+                 fmt::format("give --nnodes={} or --rdzv-backend=c10d", max_nodes)};
+  Meeting meeting;
+  const auto endpoint = endpoint_of(options, fixed, max_nodes);
+  if (!endpoint) return endpoint.error();
+  meeting.endpoint = *endpoint;
+  if (meeting.endpoint.port == 0)
+    return Error{options.endpoint.empty() ? "--master-port" : "--rdzv-endpoint",
+                 "port 0 would be another one on each node", "name a port from 1 to 65535"};
+  if (options.node_rank && *options.node_rank >= max_nodes)
+    return Error{"--node-rank",
+                 fmt::format("{} is not below the number of nodes, {}", *options.node_rank, max_nodes)};
+  meeting.node_rank = options.node_rank;
+  meeting.local_addr = options.local_addr;
+  Keys keys = options.conf;
+  if (auto taken = take_times(keys, meeting.times); !taken) return taken.error();
+  if (auto taken = take_is_host(keys, meeting.is_host); !taken) return taken.error();
+  meeting.token_file = take(keys, "token_file").value_or("");
+  for (const auto& [key, value] : keys) meeting.unknown_keys.push_back(key);
+  return meeting;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,161 @@
+"""Hosts for multi-node tests: network namespaces joined by a bridge, or, where those are not allowed, loopback
+addresses of this machine.
+
+A Lab is a context manager. Whatever happens, at its end the processes that were started in it are ended, and its
+namespaces and its bridge are gone.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+LIMIT_S = 60
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def await_that(condition, what, limit_s=LIMIT_S):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit_s} s: {what}")
+        time.sleep(0.01)
+
+
+class Node:
+    """One "host": an address, and a way to start a program there."""
+
+    def __init__(self, name, address, prefix):
+        self.name, self.address, self.prefix = name, address, prefix
+
+
+class Launch:
+    """A running muster; its output is in a file."""
+
+    def __init__(self, node, process, output_path):
+        self.node, self.process, self.output_path = node, process, output_path
+
+    def output(self):
+        with open(self.output_path, errors="replace") as f:
+            return f.read()
+
+    def await_output(self, text, limit_s=LIMIT_S):
+        await_that(lambda: text in self.output() or self.process.poll() is not None, f"'{text}'", limit_s)
+        assert text in self.output(), f"{self.node.name} ended without '{text}':\n{self.output()}"
+
+    def await_exit(self, code=0, limit_s=LIMIT_S):
+        try:
+            got = self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.node.name} did not end within {limit_s} s:\n{self.output()}") from None
+        assert got == code, f"{self.node.name}: exit code {got}, not {code}:\n{self.output()}"
+
+    def kill(self, number):
+        os.kill(self.process.pid, number)
+
+
+class Lab:
+    def __init__(self, bin_dir, count=3):
+        self.bin, self.count = bin_dir, count
+        self.launches, self.namespaces, self.bridge = [], [], None
+        self.folder = tempfile.mkdtemp(prefix="muster-lab-")
+        self.nodes = []
+
+    def __enter__(self):
+        self.real = self._make_network()
+        if not self.real:
+            self.nodes = [Node(f"n{n}", f"127.0.0.{n}", []) for n in range(1, self.count + 1)]
+        return self
+
+    def _make_network(self):
+        tag = f"{os.getpid() % 1000000}"
+        bridge = f"mbr{tag}"
+        try:
+            ip("link", "add", bridge, "type", "bridge")
+            self.bridge = bridge
+            ip("link", "set", bridge, "up")
+            for n in range(1, self.count + 1):
+                self._add_namespace(n, tag)
+        except (subprocess.CalledProcessError, FileNotFoundError) as error:
+            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts")
+            self._remove_network()
+            self.nodes = []
+            return False
+        return True
+
+    def _add_namespace(self, n, tag):
+        space, outer, inner = f"mns{tag}-{n}", f"mv{tag}-{n}", f"mi{tag}-{n}"
+        ip("netns", "add", space)
+        self.namespaces.append(space)
+        ip("link", "add", outer, "type", "veth", "peer", "name", inner)
+        ip("link", "set", inner, "netns", space)
+        ip("link", "set", outer, "master", self.bridge, "up")
+        ip("-n", space, "link", "set", "lo", "up")
+        ip("-n", space, "link", "set", inner, "name", "eth0")
+        ip("-n", space, "addr", "add", f"10.77.0.{n}/24", "dev", "eth0")
+        ip("-n", space, "addr", "add", f"fd77::{n}/64", "dev", "eth0", "nodad")
+        ip("-n", space, "link", "set", "eth0", "up")
+        self.nodes.append(Node(f"n{n}", f"10.77.0.{n}", ["ip", "netns", "exec", space]))
+
+    def launch(self, node, options, program, environment=None, node_id=True):
+        own = [f"--node-id={node.name}"] if node_id else []
+        path = os.path.join(self.folder, f"{node.name}-{len(self.launches)}.txt")
+        command = [*node.prefix, os.path.join(self.bin, "muster"), *options, *own,
+                   f"--log-dir={self.folder}/logs", *program]
+        variables = {**os.environ, "TMPDIR": self.folder, **(environment or {})}
+        with open(path, "wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                       env=variables, start_new_session=True)
+        self.launches.append(Launch(node, process, path))
+        return self.launches[-1]
+
+    def program(self, name, *words):
+        return [os.path.join(self.bin, name), *words]
+
+    def pids(self, name):
+        """Processes of this lab that run the program `name`."""
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as f:
+                    ours = f"TMPDIR={self.folder}".encode() in f.read().split(b"\0")
+                with open(f"/proc/{entry}/comm") as f:
+                    if ours and f.read().strip() == name[:15]:
+                        found.append(int(entry))
+            except OSError:
+                continue
+        return found
+
+    def __exit__(self, kind, value, traceback):
+        for launch in self.launches:
+            if launch.process.poll() is None:
+                launch.process.kill()
+                launch.process.wait(LIMIT_S)
+        for pid in self.pids("musterd"):
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+        self._remove_network()
+        if kind is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            for launch in self.launches:
+                print(f"---- {launch.node.name} ({launch.output_path})\n{launch.output()}")
+            for folder, _, names in os.walk(os.path.join(self.folder, "logs")):
+                if "musterd.log" in names:
+                    with open(os.path.join(folder, "musterd.log")) as f:
+                        print(f"---- {folder}/musterd.log\n{f.read()}")
+
+    def _remove_network(self):
+        for space in self.namespaces:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
+        self.namespaces = []
+        if self.bridge:
+            subprocess.run(["ip", "link", "del", self.bridge], capture_output=True, check=False)
+        self.bridge = None
