@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <cstdio>
 
 #include "rendezvous/server/daemon.hpp"
+#include "rendezvous/server/http.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -22,6 +22,8 @@ constexpr int kUsageError = 2;
 struct Options {
   std::string listen = "127.0.0.1:29400";
   std::vector<int> listen_fds;
+  std::string http;
+  std::string state_dir;
   std::string token_file;
   std::string log_level = "info";
   std::string heartbeat_timeout = "30s";
@@ -37,6 +39,9 @@ void describe(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--listen-fd", options.listen_fds,
                  "a socket that listens there already, handed over by whoever starts this; may be repeated");
+  app.add_option("--http", options.http, "HOST:PORT for /healthz, /metrics and /v1/jobs; off by default");
+  app.add_option("--state-dir", options.state_dir,
+                 "folder for the journal, so that jobs outlive a restart of musterd");
   app.add_option("--token-file", options.token_file,
                  "file with the secret that agents and operators must have too")
       ->envname("MUSTER_TOKEN_FILE");
@@ -66,6 +71,7 @@ Result<DaemonOptions> daemon_options(const Options& options, std::shared_ptr<spd
   if (!listen) return listen.error();
   daemon.listen = *listen;
   daemon.listen_fds = options.listen_fds;
+  daemon.state_dir = options.state_dir;
   if (!parse_duration(options.heartbeat_timeout, &daemon.heartbeat_timeout) ||
       daemon.heartbeat_timeout < std::chrono::seconds(1))
     return Error{"--heartbeat-timeout '" + options.heartbeat_timeout + "'", "not a duration of at least 1s"};
@@ -112,7 +118,7 @@ class LastJobWatch {
  private:
   void look() {
     const auto now = std::chrono::steady_clock::now();
-    const bool idle = daemon_.sessions() == 0 && (daemon_.jobs().empty() || all_over());
+    const bool idle = daemon_.sessions() == 0 && (daemon_.jobs().empty() || daemon_.all_over());
     if (!idle || (!daemon_.jobs().empty() && !idle_since_)) idle_since_ = now;
     const auto patience =
         daemon_.jobs().empty() ? Duration(std::chrono::minutes(10)) : std::chrono::seconds(5);
@@ -121,11 +127,6 @@ class LastJobWatch {
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) look();
     });
-  }
-
-  bool all_over() const {
-    const auto& jobs = daemon_.jobs();
-    return std::all_of(jobs.begin(), jobs.end(), [](const auto& entry) { return entry.second->over(); });
   }
 
   boost::asio::steady_timer timer_;
@@ -147,14 +148,23 @@ int run(const Options& options) {
 
   fit_to_descriptors(*settings, *log);
   boost::asio::io_context io(1);
-  const bool with_token = settings->token.has_value();
   Daemon daemon(io, std::move(*settings));
   const auto bound = daemon.listen();
   if (!bound) return fail(log, bound.error());
-  log->info("listening on {}{}", bound->text(), with_token ? ", token required" : ", no token");
+  log->info("listening on {}{}{}", bound->text(), daemon.options().token ? ", token required" : ", no token",
+            options.state_dir.empty() ? ", no journal" : ", journal in " + options.state_dir);
 
+  HttpServer http(io, daemon);
+  if (!options.http.empty()) {
+    const auto endpoint = parse_endpoint(options.http, 0);
+    if (!endpoint) return fail(log, endpoint.error());
+    const auto http_bound = http.listen(*endpoint);
+    if (!http_bound) return fail(log, http_bound.error());
+    log->info("HTTP on {}", http_bound->text());
+  }
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   const auto stop = [&] {
+    http.stop();
     daemon.stop();
     io.stop();
   };
