@@ -137,7 +137,7 @@ void fields(auto& a, Of<Ending> auto& m) {
 }
 
 void fields(auto& a, Of<Member> auto& m) {
-  auto& [offer, arrival, stand, away_until, away_by_itself, away_reason, leaving, drained] = m;
+  auto& [offer, arrival, stand, away_until, away_by_itself, away_reason, leaving, drained, told] = m;
   fields(a, offer);
   a.u64(arrival);
   enumeration(a, stand, Stand::seated, Stand::between);
@@ -146,6 +146,7 @@ void fields(auto& a, Of<Member> auto& m) {
   a.text(away_reason);
   a.text(leaving);
   a.boolean(drained);
+  for (auto& number : told) a.i32(number);
 }
 
 void fields(auto& a, Of<RestartLedger::State> auto& m) {
@@ -162,25 +163,20 @@ void fields(auto& a, Of<SeatMemory::Place> auto& m) {
   a.i32(round);
 }
 
-void fields(auto& a, Of<News> auto& m) {
-  auto& [told, next] = m;
-  for (auto& number : told) a.i32(number);
-  instant(a, next);
-}
-
 // Finds the overloads above, which kFields cannot.
 constexpr auto kState = [](auto& a, auto& value) { fields(a, value); };
 
 void fields(auto& a, Of<JobSnapshot> auto& m) {
-  auto& [taken_at, id, job_policy, phase, begun, last_round, gathering, round, ending, growth, phase_since,
+  auto& [taken_at, id, job_policy, phase, begun, last_round, heard_round, gathering, round, ending, growth, phase_since,
          running_since, first_success, unclaimed_until, members, ledger, strikes, changes, places, outcome,
-         news] = m;
+         news_told, next_news] = m;
   instant(a, taken_at);
   a.name(id);
   policy(a, job_policy);
   enumeration(a, phase, Phase::over, Phase::gathering);
   a.boolean(begun);
   a.i32(last_round);
+  a.i32(heard_round);
   fields(a, gathering);
   optional(a, round, kState);
   fields(a, ending);
@@ -195,7 +191,8 @@ void fields(auto& a, Of<JobSnapshot> auto& m) {
   sequence(a, changes, kInstant);
   mapping(a, places, kName, kState);
   fields(a, outcome);
-  fields(a, news);
+  for (auto& number : news_told) a.i32(number);
+  instant(a, next_news);
 }
 
 void fields(auto& a, Of<JobIdentity> auto& m) {
