@@ -8,6 +8,7 @@ namespaces and its bridge are gone.
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +26,11 @@ def await_that(condition, what, limit_s=LIMIT_S):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit_s} s: {what}")
         time.sleep(0.01)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 class Node:
@@ -68,7 +74,9 @@ class Lab:
 
     def __enter__(self):
         self.real = self._make_network()
+        self.port = 29400
         if not self.real:
+            self.port = free_port()  # other tests use the same addresses
             self.nodes = [Node(f"n{n}", f"127.0.0.{n}", []) for n in range(1, self.count + 1)]
         return self
 
@@ -82,7 +90,8 @@ class Lab:
             for n in range(1, self.count + 1):
                 self._add_namespace(n, tag)
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts")
+            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts, which leaves out "
+                  "that only one of them can host and that they reach each other over a network")
             self._remove_network()
             self.nodes = []
             return False
