@@ -79,6 +79,34 @@ def scenario_B4_local_addr_is_what_workers_get(lab):
         assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == second.address
 
 
+def scenario_A3_B1_a_name_that_each_node_resolves_in_its_own_way(lab):
+    """At home it is a loopback address, as in Debian's /etc/hosts; workers get a number that all can reach."""
+    if not lab.real:
+        return print("left out: needs a name table for each host")
+    lab.name_table(lab.nodes[0], "127.0.0.1 localhost\n127.0.1.1 alpha.sub.svc alpha\n")
+    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n10.77.0.1 alpha.sub.svc\n")
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=alpha.sub.svc:{lab.port}", QUICK]
+    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0)
+    assert "(hosted here)" in launches[0].output() and "(hosted here)" not in launches[1].output()
+    for rank in range(2):
+        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == lab.nodes[0].address
+
+
+def scenario_P1_a_name_that_comes_late_is_no_error(lab):
+    if not lab.real:
+        return print("left out: needs a name table for each host")
+    lab.name_table(lab.nodes[0], "10.77.0.1 late.svc\n")
+    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n")
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=late.svc:{lab.port}", QUICK]
+    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    launches[1].await_output("cannot be looked up")
+    lab.change_name_table(lab.nodes[1], "10.77.0.1 late.svc\n")
+    for launch in launches:
+        launch.await_exit(0)
+
+
 def scenario_B9_IPv6_endpoint(lab):
     endpoint = f"[fd77::1]:{lab.port}" if lab.real else f"[::1]:{lab.port}"
     nodes = lab.nodes[:2] if lab.real else [lab.nodes[0]] * 2
@@ -191,6 +219,24 @@ def scenario_D7_a_hosted_daemon_that_dies_is_hosted_again(lab):
     for launch in launches:
         launch.await_exit(0)
     assert "round 2" not in launches[0].output()
+
+
+def scenario_N1_only_who_has_the_token_joins(lab):
+    tokens = {}
+    for name in ("right", "wrong"):
+        tokens[name] = f"{lab.folder}/{name}"
+        with open(os.open(tokens[name], os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as f:
+            f.write(name * 8)
+    with_token = {name: f"--rdzv-conf=token_file={path}" for name, path in tokens.items()}
+    first = lab.launch(lab.nodes[0], options(lab, 2, with_token["right"]), say_environment(lab))
+    first.await_output("waiting for")
+    stranger = lab.launch(lab.nodes[2], options(lab, 2, with_token["wrong"]), say_environment(lab))
+    assert stranger.process.wait(60) != 0
+    stranger.await_output("token")
+    second = lab.launch(lab.nodes[1], options(lab, 2, with_token["right"]), say_environment(lab))
+    for launch in (first, second):
+        launch.await_exit(0)
+    assert not os.path.exists(f"{lab.folder}/env-2")
 
 
 def scenario_two_launchers_on_one_host_need_no_names(lab):

@@ -5,6 +5,7 @@ A Lab is a context manager. Whatever happens, at its end the processes that were
 namespaces and its bridge are gone.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -70,7 +71,7 @@ class Lab:
         self.bin, self.count = bin_dir, count
         self.launches, self.namespaces, self.bridge = [], [], None
         self.folder = tempfile.mkdtemp(prefix="muster-lab-")
-        self.nodes = []
+        self.nodes, self.tables = [], []
 
     def __enter__(self):
         self.real = self._make_network()
@@ -123,6 +124,20 @@ class Lab:
         self.launches.append(Launch(node, process, path))
         return self.launches[-1]
 
+    def name_table(self, node, text):
+        """What the node's /etc/hosts says. Real namespaces only."""
+        folder = f"/etc/netns/{node.prefix[3]}"
+        os.makedirs(folder)
+        self.tables.append(folder)
+        with open(f"{folder}/hosts", "w") as f:
+            f.write(text)
+
+    def change_name_table(self, node, text):
+        """In place: the file is bound into the namespace's processes."""
+        with open(f"/etc/netns/{node.prefix[3]}/hosts", "r+") as f:
+            f.truncate()
+            f.write(text)
+
     def program(self, name, *words):
         return [os.path.join(self.bin, name), *words]
 
@@ -165,6 +180,10 @@ class Lab:
         for space in self.namespaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
         self.namespaces = []
+        for folder in self.tables:
+            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # tables of others
+                os.rmdir(os.path.dirname(folder))
         if self.bridge:
             subprocess.run(["ip", "link", "del", self.bridge], capture_output=True, check=False)
         self.bridge = None
