@@ -8,6 +8,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
+#include <csignal>
 
 namespace muster::launcher {
 
@@ -74,8 +75,8 @@ int prepare(SpawnLists& lists, const DaemonCommand& command, const std::vector<U
   if (!error) error = ::posix_spawn_file_actions_addclosefrom_np(actions, next);
   sigset_t none;
   sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
+  sigemptyset(&none);
+  sigfillset(&all);
   if (!error) error = ::posix_spawnattr_setsigmask(&lists.attributes, &none);
   if (!error) error = ::posix_spawnattr_setsigdefault(&lists.attributes, &all);
   if (!error)

@@ -24,7 +24,7 @@ void RendezvousHost::settle() {
   if (addresses)
     learn(*addresses);
   else
-    say_once(addresses.error().sentence() + " yet");
+    say_once(addresses.error().sentence() + "; looked up again until the join deadline");
 }
 
 void RendezvousHost::look_again() {

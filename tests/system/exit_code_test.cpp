@@ -72,7 +72,7 @@ TEST(ExitCode, AWrongCommandLineIs2AndOneLineThatNamesTheOption) {
       {"--nproc-per-node abc prog", "from 1 to 4096"},
       {"--nproc-per-node 1e9 prog", "from 1 to 4096"},
       {"--nproc_per_node=0 prog", "--nproc-per-node"},
-      {"--nnodes 2 prog", "not built yet"},
+      {"--nnodes 2 prog", "have no place to meet"},
       {"--max-restarts x prog", "--max-restarts"},
       {"--standalone", "usage"},
   };

@@ -5,9 +5,11 @@ A Lab is a context manager. Whatever happens, at its end the processes that were
 namespaces and its bridge are gone.
 """
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +27,11 @@ def await_that(condition, what, limit_s=LIMIT_S):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit_s} s: {what}")
         time.sleep(0.01)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 class Node:
@@ -64,11 +71,13 @@ class Lab:
         self.bin, self.count = bin_dir, count
         self.launches, self.namespaces, self.bridge = [], [], None
         self.folder = tempfile.mkdtemp(prefix="muster-lab-")
-        self.nodes = []
+        self.nodes, self.tables = [], []
 
     def __enter__(self):
         self.real = self._make_network()
+        self.port = 29400
         if not self.real:
+            self.port = free_port()  # other tests use the same addresses
             self.nodes = [Node(f"n{n}", f"127.0.0.{n}", []) for n in range(1, self.count + 1)]
         return self
 
@@ -82,7 +91,8 @@ class Lab:
             for n in range(1, self.count + 1):
                 self._add_namespace(n, tag)
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts")
+            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts, which leaves out "
+                  "that only one of them can host and that they reach each other over a network")
             self._remove_network()
             self.nodes = []
             return False
@@ -113,6 +123,20 @@ class Lab:
                                        env=variables, start_new_session=True)
         self.launches.append(Launch(node, process, path))
         return self.launches[-1]
+
+    def name_table(self, node, text):
+        """What the node's /etc/hosts says. Real namespaces only."""
+        folder = f"/etc/netns/{node.prefix[3]}"
+        os.makedirs(folder)
+        self.tables.append(folder)
+        with open(f"{folder}/hosts", "w") as f:
+            f.write(text)
+
+    def change_name_table(self, node, text):
+        """In place: the file is bound into the namespace's processes."""
+        with open(f"/etc/netns/{node.prefix[3]}/hosts", "r+") as f:
+            f.truncate()
+            f.write(text)
 
     def program(self, name, *words):
         return [os.path.join(self.bin, name), *words]
@@ -156,6 +180,10 @@ class Lab:
         for space in self.namespaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
         self.namespaces = []
+        for folder in self.tables:
+            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # tables of others
+                os.rmdir(os.path.dirname(folder))
         if self.bridge:
             subprocess.run(["ip", "link", "del", self.bridge], capture_output=True, check=False)
         self.bridge = None
