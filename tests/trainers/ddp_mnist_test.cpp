@@ -29,15 +29,14 @@ class DdpMnist : public testing::Test {
   std::filesystem::path data() const { return folder_ / "data"; }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
 
-  Arguments arguments(const Arguments& more, int epochs = 2) const {
-    Arguments all = {"--data-dir", data().string(), "--epochs", std::to_string(epochs), "--batch-size", "8"};
+  Arguments arguments(const Arguments& more) const {
+    Arguments all = {"--data-dir", data().string(), "--epochs", "2", "--batch-size", "8"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  Arguments with_checkpoints(const std::string& export_name, int epochs = 2) const {
+  Arguments with_checkpoints(const std::string& export_name) const {
     return arguments({"--checkpoint-dir", checkpoints().string(), "--checkpoint-every", "10", "--export",
-                      (folder_ / export_name).string()},
-                     epochs);
+                      (folder_ / export_name).string()});
   }
 
   /// Runs a whole world to its end; the exit codes by rank.
@@ -55,14 +54,14 @@ class DdpMnist : public testing::Test {
 
   /// Runs a world of two until some line of rank 0's metrics, then kills one of them.
   void run_and_kill(int after_lines, int victim, Arguments args) {
-    MetricsPipe pipe(folder_ / ("pipe-" + std::to_string(after_lines)));
+    MetricsPipe pipe(folder_ / ("pipe-" + std::to_string(after_lines)), after_lines);
     args.insert(args.end(), {"--metrics-file", pipe.path().string()});
     std::vector<std::unique_ptr<TrainerProcess>> ranks;
     for (int rank = 0; rank < 2; ++rank) {
       ranks.push_back(
           std::make_unique<TrainerProcess>(folder_.path(), args, RankPlace{rank, 2, port_.port()}));
     }
-    ASSERT_TRUE(pipe.wait_for_lines(after_lines)) << ranks[0]->errors();
+    ASSERT_TRUE(pipe.wait()) << ranks[0]->errors();
     ranks[static_cast<std::size_t>(victim)]->kill();
     EXPECT_EQ(ranks[static_cast<std::size_t>(victim)]->exit_code(), 128 + SIGKILL);
     // The other one is killed with its object, as an agent would do.
@@ -102,13 +101,12 @@ TEST_F(DdpMnist, TrainsAloneAndSaysOneLineForEachEpoch) {
 }
 
 TEST_F(DdpMnist, TwoWorkersKilledAndRestartedGiveTheSameFile) {
-  constexpr int kEpochs = 16;  // 320 steps: more than all killed runs can do together
-  ASSERT_EQ(run_world(2, arguments({"--export", folder_ / "whole"}, kEpochs)), (std::vector<int>{0, 0}))
+  ASSERT_EQ(run_world(2, arguments({"--export", folder_ / "whole"})), (std::vector<int>{0, 0}))
       << last_errors_;
-  run_and_kill(3, 1, with_checkpoints("killed", kEpochs));   // before the first checkpoint
-  run_and_kill(17, 0, with_checkpoints("killed", kEpochs));  // after it
-  run_and_kill(13, 1, with_checkpoints("killed", kEpochs));
-  ASSERT_EQ(run_world(2, with_checkpoints("killed", kEpochs)), (std::vector<int>{0, 0})) << last_errors_;
+  run_and_kill(3, 1, with_checkpoints("killed"));   // before the first checkpoint
+  run_and_kill(14, 0, with_checkpoints("killed"));  // after it
+  run_and_kill(5, 1, with_checkpoints("killed"));
+  ASSERT_EQ(run_world(2, with_checkpoints("killed")), (std::vector<int>{0, 0})) << last_errors_;
   EXPECT_THAT(read_text(folder_ / "out-0"), HasSubstr("ddp_mnist: resumed from " + checkpoints().string()));
   EXPECT_EQ(read_text(folder_ / "out-1"), "");
   EXPECT_GT(exported("whole").size(), 800'000U);

@@ -26,7 +26,7 @@
 
 namespace muster::trainers {
 
-constexpr std::chrono::seconds kPatience{50};
+constexpr std::chrono::seconds kPatience{100};
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -129,20 +129,29 @@ class TrainerProcess {
   pid_t pid_ = 0;
 };
 
-/// A named pipe in place of a metrics file: the test sees each step when it happens, and the trainer cannot
-/// run far ahead of the test.
+/// A named pipe in place of a metrics file: the test sees each step when it happens. The pipe is filled in
+/// advance up to the room for `lines` lines and little more, so that the trainer cannot run far ahead.
 class MetricsPipe {
  public:
-  explicit MetricsPipe(std::filesystem::path path) : path_(std::move(path)) {
+  MetricsPipe(std::filesystem::path path, int lines) : path_(std::move(path)), lines_(lines) {
+    constexpr int kPipeBytes = 4096;  // one page, the least there is; given back when all of it is read
+    constexpr int kLongestLineBytes = 70;
+    constexpr int kResumedLineBytes = 250;
     if (::mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + path_.string());
     // Open for writing too, so that a trainer that ends is no end of the file.
     fd_.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
-    if (::fcntl(fd_.get(), F_SETPIPE_SZ, 4096) < 0) throw std::runtime_error("cannot make the pipe small");
+    const int filling = kPipeBytes - lines * kLongestLineBytes - kResumedLineBytes;
+    if (::fcntl(fd_.get(), F_SETPIPE_SZ, kPipeBytes) != kPipeBytes || filling <= 0 ||
+        ::write(fd_.get(), std::string(static_cast<std::size_t>(filling - 1), '-').append("\n").data(),
+                static_cast<std::size_t>(filling)) != filling) {
+      throw std::runtime_error("cannot fill the pipe");
+    }
   }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Waits for `count` more lines; false if they do not come in time.
-  bool wait_for_lines(int count) {
+  /// Waits for the trainer's lines; false if they do not come in time.
+  bool wait() {
+    int count = 1 + lines_;  // the filling is one
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (count > 0) {
       const auto left =
@@ -159,6 +168,7 @@ class MetricsPipe {
 
  private:
   std::filesystem::path path_;
+  int lines_;
   UniqueFd fd_;
 };
 

@@ -107,8 +107,8 @@ TEST_F(FitTest, TheSameRunGivesTheSameBits) { EXPECT_EQ(run({}).parameters, run(
 
 TEST_F(FitTest, KilledAndResumedGivesTheSameBits) {
   const auto whole = run({}).parameters;
-  // Before the first checkpoint, around the second, around the epoch's end, in the last step.
-  for (std::int64_t dies_at : {0, 5, 7, 12, 13, 14, 19, 25}) {
+  // Before the first checkpoint, after it, around the epoch's end, in the last step.
+  for (std::int64_t dies_at : {0, 7, 12, 13, 25}) {
     SCOPED_TRACE(dies_at);
     RunPlan plan;
     plan.checkpoints = scratch_ / std::to_string(dies_at);
