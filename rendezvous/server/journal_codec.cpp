@@ -167,9 +167,9 @@ void fields(auto& a, Of<SeatMemory::Place> auto& m) {
 constexpr auto kState = [](auto& a, auto& value) { fields(a, value); };
 
 void fields(auto& a, Of<JobSnapshot> auto& m) {
-  auto& [taken_at, id, job_policy, phase, begun, last_round, heard_round, gathering, round, ending, growth, phase_since,
-         running_since, first_success, unclaimed_until, members, ledger, strikes, changes, places, outcome,
-         news_told, next_news] = m;
+  auto& [taken_at, id, job_policy, phase, begun, last_round, heard_round, gathering, round, ending, growth,
+         phase_since, running_since, first_success, unclaimed_until, members, ledger, strikes, changes,
+         places, outcome, news_told, next_news] = m;
   instant(a, taken_at);
   a.name(id);
   policy(a, job_policy);
