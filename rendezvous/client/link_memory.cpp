@@ -4,11 +4,10 @@ namespace muster::rendezvous {
 
 void LinkMemory::note_sent(const AgentMessage& message) {
   if (const auto* join = std::get_if<Join>(&message)) {
-    offer_ = join->offer;
+    join_ = *join;
     joining_ = true;
     leave_.reset();
   }
-  if (const auto* resume = std::get_if<Resume>(&message)) offer_ = resume->offer;
   if (const auto* failed = std::get_if<WorkerFailed>(&message))
     if (!said_.failed) said_.failed = *failed;
   if (const auto* safe = std::get_if<WorkersSafe>(&message)) said_.safe = *safe;
@@ -30,12 +29,12 @@ void LinkMemory::note_received(const DaemonMessage& message) {
 
 std::vector<AgentMessage> LinkMemory::restatement() const {
   std::vector<AgentMessage> messages;
-  if (!offer_) return messages;
+  if (!join_) return messages;
   if (joining_ || !assignment_) {
-    messages.push_back(Join{*offer_});
+    messages.push_back(*join_);
   } else {
     const bool alive = !said_.stopped && !said_.succeeded;
-    messages.push_back(Resume{*offer_, assignment_->round, assignment_->group_rank,
+    messages.push_back(Resume{join_->offer, assignment_->round, assignment_->group_rank,
                               assignment_->group_world_size, assignment_->first_rank,
                               assignment_->restart_count, alive});
     if (said_.failed) messages.push_back(*said_.failed);

@@ -32,7 +32,7 @@ class LinkMemory {
     std::optional<WorkersSucceeded> succeeded;
   };
 
-  std::optional<NodeOffer> offer_;
+  std::optional<Join> join_;  ///< the last one
   std::optional<Assignment> assignment_;
   Statements said_;  ///< of the assignment's round
   std::optional<Leave> leave_;

@@ -77,11 +77,12 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
                            now - duplicate_since_.value_or(now) < options_.duplicate_patience;
     if (duplicate && !duplicate_since_) duplicate_since_ = now;
     failure_ = Error{options_.endpoint.text(), "refused: " + refused.reason};
+    was_refused_ = true;
     if (!busy && !duplicate) on_message(refused);
   }
 
   void on_end(const std::string& why, bool was_open) override {
-    failure_ = Error{options_.endpoint.text(), why};
+    if (!std::exchange(was_refused_, false)) failure_ = Error{options_.endpoint.text(), why};
     add(session_->traffic(), statistics_);
     session_.reset();
     if (was_open) {
@@ -192,6 +193,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   Instant next_notice_{};
   std::optional<Instant> duplicate_since_;
   bool was_connected_ = false;
+  bool was_refused_ = false;  ///< the connection that is ending now
   bool closed_ = false;
   int failures_ = 0;
   std::minstd_rand random_;

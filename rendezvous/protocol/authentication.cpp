@@ -48,6 +48,10 @@ void fill_random(void* out, int bytes) {
 
 Token::~Token() { OPENSSL_cleanse(secret_.data(), secret_.size()); }
 
+bool Token::matches(std::string_view other) const {
+  return other.size() == secret_.size() && CRYPTO_memcmp(other.data(), secret_.data(), other.size()) == 0;
+}
+
 Mac daemon_proof(const Token& token, std::string_view hello_frame, const Nonce& daemon_nonce) {
   return hmac(token.secret_, "muster daemon 1", hello_frame, daemon_nonce);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -19,6 +20,11 @@ using Kind = Connection::Ending::Kind;
 
 constexpr Duration kEndingPatience = std::chrono::seconds(2);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+
+std::int64_t unix_time_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
 
 std::uint32_t in_ms(Duration duration) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -48,7 +54,35 @@ Daemon::Daemon(asio::io_context& io, DaemonOptions options)
 
 Daemon::~Daemon() { stop(); }
 
+bool Daemon::all_over() const {
+  const auto over = [](const auto& entry) { return entry.second->over(); };
+  return !jobs_.empty() && std::all_of(jobs_.begin(), jobs_.end(), over);
+}
+
+std::optional<Error> Daemon::recover() {
+  auto opened = Journal::open(io_, options_.log, options_.state_dir, HostedJob::now());
+  if (!opened) return opened.error();
+  journal_ = std::move(opened->journal);
+  for (auto& recovered : opened->jobs) {
+    const auto id = recovered.job.id();
+    auto job =
+        std::make_shared<HostedJob>(surroundings(), std::move(recovered.job), std::move(recovered.identity));
+    jobs_[id] = job;
+    job->come_back();
+  }
+  journal_->on_compaction([this] {
+    forget_old_jobs();
+    std::vector<SnapshotRecord> all;
+    for (const auto& [id, job] : jobs_)
+      all.push_back({job->identity(), job->job().snapshot(HostedJob::now())});
+    return all;
+  });
+  return std::nullopt;
+}
+
 Result<Endpoint> Daemon::listen() {
+  if (!options_.state_dir.empty())
+    if (const auto error = recover()) return *error;
   auto acceptors = listen_on(io_, options_.listen);
   if (!acceptors) return acceptors.error();
   acceptors_ = std::move(*acceptors);
@@ -57,7 +91,8 @@ Result<Endpoint> Daemon::listen() {
 }
 
 void Daemon::stop() {
-  *stopped_ = true;
+  if (std::exchange(*stopped_, true)) return;
+  if (journal_) journal_->flush();
   for (auto& acceptor : acceptors_) {
     error_code ignored;
     acceptor.close(ignored);
@@ -109,6 +144,7 @@ asio::awaitable<void> Daemon::wait_for_room() {
 
 void Daemon::take(TcpSocket socket) {
   error_code error;
+  ++counters_.connections;
   const auto remote = socket.remote_endpoint(error);
   if (error) return;  // it is gone already
   auto connection = plain_connection(std::move(socket), text(remote));
@@ -116,6 +152,8 @@ void Daemon::take(TcpSocket socket) {
   Session::Owner& owner = *this;
   const auto session = std::make_shared<Session>(owner, std::move(connection), token, half_open_);
   session->start();
+  while (ending_.size() > options_.max_half_open)  // those do not close their side
+    ending_.oldest()->end({Kind::closed, "closed by this side"});
   if (sessions() > options_.max_sessions)
     session->refuse({RefusalCode::limit_reached,
                      fmt::format("this daemon has its {} connections already", options_.max_sessions)});
@@ -130,7 +168,7 @@ std::variant<Welcome, Refused> Daemon::admit(Session& session, const Hello& hell
   const auto& job = std::get<std::shared_ptr<HostedJob>>(found);
   if (auto refused = job->refusal(hello, 5 * options_.heartbeat_interval / 2)) return *refused;
   job->attach(session.shared_from_this());
-  return Welcome{job->incarnation(), welcome.heartbeat_interval_ms, welcome.heartbeat_timeout_ms};
+  return Welcome{job->identity().incarnation, welcome.heartbeat_interval_ms, welcome.heartbeat_timeout_ms};
 }
 
 std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& hello) {
@@ -147,8 +185,10 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
     return Refused{RefusalCode::limit_reached,
                    fmt::format("this daemon has its {} jobs already", options_.max_jobs)};
   if (found != jobs_.end()) previous_jobs_[hello.job] = found->second;
-  auto job =
-      std::make_shared<HostedJob>(io_, options_.log, Job(hello.job, *policy), hello.policy, random_number());
+  auto places = found == jobs_.end() ? SeatMemory() : found->second->job().places();
+  auto job = std::make_shared<HostedJob>(surroundings(), Job(hello.job, *policy, std::move(places)),
+                                         JobIdentity{random_number(), unix_time_ms(), hello.policy, {}});
+  if (journal_) journal_->append_snapshot(job->identity(), job->job().snapshot(HostedJob::now()));
   jobs_[hello.job] = job;
   return job;
 }
@@ -174,6 +214,7 @@ OperatorReply Daemon::on_operator_request(const OperatorRequest& request) {
 
 void Daemon::on_refusal(const Session& session, const Refused& refused) {
   room_.cancel();
+  ++counters_.refusals;
   const auto address = session.peer().substr(0, session.peer().rfind(':'));
   const auto held_back = notices_.let_through(address + " " + refused.reason, HostedJob::now());
   if (!held_back) return;

@@ -30,11 +30,12 @@ struct DaemonOptions {
   Endpoint listen;             ///< this address and no other; port 0: the kernel chooses
   std::optional<Token> token;  ///< without it, whoever reaches the port may join, read and change
   std::shared_ptr<spdlog::logger> log;
+  std::string state_dir;  ///< for the journal; empty: none, and agents tell a new daemon what they have
 
   Duration heartbeat_interval = s(5);
   Duration heartbeat_timeout = s(30);  ///< an agent that is silent for so long is lost
   Duration handshake_timeout = s(10);
-  Duration half_open_patience = s(2);  ///< with max_half_open, one older than this makes room
+  Duration half_open_patience = s(5);  ///< with max_half_open, one older than this makes room
   Duration finished_job_kept = s(600);
   std::size_t max_sessions = 20'000;  ///< more are told so and sent away
   std::size_t max_half_open = 4'096;  ///< more wait in the listen queue
@@ -46,13 +47,22 @@ class Daemon final : private Session::Owner {
   Daemon(boost::asio::io_context& io, DaemonOptions options);
   ~Daemon() override;
 
-  /// Binds; nothing is accepted before io runs.
+  /// Takes up the jobs of the journal, if there is one, and binds; nothing is accepted before io runs.
   Result<Endpoint> listen();
   /// No new connections, and all that there are end. io then runs out of work.
   void stop();
 
   using Jobs = std::map<std::string, std::shared_ptr<HostedJob>>;
   const Jobs& jobs() const { return jobs_; }
+  const DaemonOptions& options() const { return options_; }
+  struct Counters {
+    std::uint64_t connections = 0;
+    std::uint64_t refusals = 0;
+  };
+  const Counters& counters() const { return counters_; }
+  std::size_t journal_bytes() const { return journal_ ? journal_->bytes() : 0; }
+  /// There was a job, and every job there was is over.
+  bool all_over() const;
   std::size_t sessions() const { return half_open_.size() + established_.size() + ending_.size(); }
 
  private:
@@ -64,6 +74,8 @@ class Daemon final : private Session::Owner {
   Session::Queue& established_sessions() override { return established_; }
   Session::Queue& ending_sessions() override { return ending_; }
 
+  std::optional<Error> recover();
+  JobSurroundings surroundings() { return {io_, options_.log, journal_.get()}; }
   boost::asio::awaitable<void> accept_all(TcpAcceptor& acceptor, std::shared_ptr<bool> stopped);
   boost::asio::awaitable<void> wait_for_room();
   void take(TcpSocket socket);
@@ -77,9 +89,11 @@ class Daemon final : private Session::Owner {
   Session::Queue ending_;
   std::vector<TcpAcceptor> acceptors_;
   boost::asio::steady_timer room_;
+  std::unique_ptr<Journal> journal_;
   Jobs jobs_;
   std::map<std::string, std::shared_ptr<HostedJob>> previous_jobs_;  ///< over, and their id is used again
   OnceInAWhile notices_;
+  Counters counters_;
   std::shared_ptr<bool> stopped_ = std::make_shared<bool>(false);  ///< outlives this, for the coroutines
 };
 

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "base/endpoint.hpp"
+#include <algorithm>
+#include <iterator>
+
 #include "rendezvous/protocol/policy_values.hpp"
 
 namespace muster::rendezvous {
 namespace {
 
-std::int64_t unix_time_ms() {
+JobHistory::Time time_now() {
   using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  return {HostedJob::now(), duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
 }
 
 LossKind loss_kind(Connection::Ending::Kind kind) {
@@ -32,19 +34,27 @@ const NodeOffer* offer_in(const AgentMessage& message) {
   return nullptr;
 }
 
+// Signs of life come often and change nothing that a daemon would have to remember.
+bool decides(const Event& event) {
+  const auto* from = std::get_if<FromAgent>(&event);
+  return !from || !(std::holds_alternative<Progress>(from->message) ||
+                    std::holds_alternative<Heartbeat>(from->message));
+}
+
 }  // namespace
 
-HostedJob::HostedJob(boost::asio::io_context& io, std::shared_ptr<spdlog::logger> log, Job job,
-                     std::vector<PolicyValue> policy, std::uint64_t incarnation)
-    : log_(std::move(log)),
-      timer_(io),
-      job_(std::move(job)),
-      policy_(std::move(policy)),
-      incarnation_(incarnation),
-      created_unix_ms_(unix_time_ms()) {}
+HostedJob::HostedJob(const JobSurroundings& around, Job job, JobIdentity identity)
+    : around_(around), timer_(around.io), job_(std::move(job)), identity_(std::move(identity)) {
+  if (job_.over()) over_since_ = now();
+}
+
+void HostedJob::come_back() {
+  log_line(history_.note("the daemon is back from its journal", time_now()));
+  if (!over()) step(Restarted{});
+}
 
 std::optional<Refused> HostedJob::refusal(const Hello& hello, Duration old_after) {
-  const auto differ = differences(policy_, hello.policy);
+  const auto differ = differences(identity_.policy, hello.policy);
   if (!differ.empty()) return Refused{RefusalCode::incompatible_policy, differ};
   const auto found = sessions_.find(hello.node);
   if (found == sessions_.end()) return std::nullopt;
@@ -64,14 +74,17 @@ std::optional<Refused> HostedJob::refusal(const Hello& hello, Duration old_after
 void HostedJob::attach(const std::shared_ptr<Session>& session) {
   session->belongs_to(shared_from_this());
   sessions_[session->node()] = session;
-  known_.insert_or_assign(session->node(), session->incarnation());
-  if (log_->should_log(spdlog::level::debug))
-    log_->debug("job {}: node {} connected from {}", job_.id(), session->node(), session->peer());
+  auto& known = identity_.incarnations[session->node()];
+  if (known != session->incarnation()) {
+    known = session->incarnation();
+    if (around_.journal) around_.journal->append_incarnation(job_.id(), session->node(), known);
+  }
+  around_.log->debug("job {}: node {} connected from {}", job_.id(), session->node(), session->peer());
 }
 
 bool HostedJob::knows(const NodeId& node, const std::string& incarnation) const {
-  const auto found = known_.find(node);
-  return found != known_.end() && found->second == incarnation;
+  const auto found = identity_.incarnations.find(node);
+  return found != identity_.incarnations.end() && found->second == incarnation;
 }
 
 const Session* HostedJob::session_of(const NodeId& node) const {
@@ -84,79 +97,89 @@ void HostedJob::take(Session& session, const AgentMessage& message) {
   if (offer != nullptr && offer->node != session.node())
     return session.refuse({RefusalCode::malformed,
                            fmt::format("node '{}' cannot speak for node '{}'", session.node(), offer->node)});
-  if (outcome_) return session.send(encode(DaemonMessage(JobEnded{*outcome_})));
-  if (offer != nullptr)
-    note(fmt::format("node {} ({}) {}", offer->node, offer->address,
-                     std::holds_alternative<Join>(message) ? "joins" : "is back"));
-  if (const auto* leave = std::get_if<Leave>(&message))
-    note(fmt::format("node {} leaves: {}", session.node(), leave->reason));
-  if (const auto* failed = std::get_if<WorkerFailed>(&message))
-    note(fmt::format("rank {} on node {} {}", failed->failure.rank, session.node(),
-                     failed->failure.cause.sentence()));
+  if (offer != nullptr) {
+    if (const auto refused = job_.refusal(*offer, now())) {
+      sessions_.erase(session.node());
+      return session.refuse(*refused);
+    }
+  }
+  log_line(history_.heard(session.node(), message, time_now()));
   step(FromAgent{session.node(), message});
 }
 
 void HostedJob::detach(Session& session, const Connection::Ending& ending) {
   const auto found = sessions_.find(session.node());
   if (found == sessions_.end() || found->second.get() != &session) return;
-  const auto node = session.node();
+  const auto keep_alive = found->second;
   sessions_.erase(found);
   if (over()) return;
-  note(fmt::format("connection of node {} from {} ended: {}", node, session.peer(), ending.why));
-  step(ConnectionLost{node, loss_kind(ending.kind), ending.why});
+  log_line(history_.note(
+      fmt::format("the connection of node {} from {} ended: {}", session.node(), session.peer(), ending.why),
+      time_now()));
+  step(ConnectionLost{session.node(), loss_kind(ending.kind), ending.why});
 }
 
 std::optional<Answer> HostedJob::operate(const Event& event) {
   if (over()) return std::nullopt;
-  return step(event);
-}
-
-std::optional<Answer> HostedJob::step(const Event& event) {
-  std::optional<Answer> answer;
-  for (auto& effect : job_.step(event, now())) {
-    if (const auto* to_agent = std::get_if<ToAgent>(&effect)) deliver(to_agent->node, to_agent->message);
-    if (auto* given = std::get_if<Answer>(&effect)) answer = std::move(*given);
-    if (auto* end = std::get_if<JobOver>(&effect)) {
-      outcome_ = std::move(end->outcome);
-      over_since_ = now();
-      note(fmt::format("job over: {}", outcome_->reason));
-    }
-  }
-  arm();
+  auto answer = step(event);
+  if (around_.journal) around_.journal->flush();
   return answer;
 }
 
+std::optional<Answer> HostedJob::step(const Event& event) {
+  const auto at = now();
+  const bool was_over = over();
+  auto effects = job_.step(event, at);
+  std::optional<Answer> answer;
+  for (const auto& effect : effects)
+    if (const auto* given = std::get_if<Answer>(&effect)) answer = *given;
+  arm();
+  if (around_.journal == nullptr || was_over) {
+    carry_out(std::move(effects));
+    return answer;
+  }
+  if (decides(event)) around_.journal->append_event(job_.id(), event, at);
+  if (!effects.empty())
+    around_.journal->when_written(
+        [self = shared_from_this(), effects = std::move(effects)] { self->carry_out(effects); });
+  return answer;
+}
+
+// Delivering can itself lead to events (a peer that does not read is cut), whose effects come after those
+// that are still to be delivered.
+void HostedJob::carry_out(std::vector<Effect> effects) {
+  std::move(effects.begin(), effects.end(), std::back_inserter(outbox_));
+  if (delivering_) return;
+  delivering_ = true;
+  while (!outbox_.empty()) {
+    const auto effect = std::move(outbox_.front());
+    outbox_.pop_front();
+    if (const auto* to_agent = std::get_if<ToAgent>(&effect)) deliver(to_agent->node, to_agent->message);
+    if (const auto* end = std::get_if<JobOver>(&effect)) note_end(end->outcome);
+  }
+  delivering_ = false;
+}
+
+void HostedJob::note_end(const Outcome& outcome) {
+  over_since_ = now();
+  history_.ended(time_now());
+  log_line(history_.note(fmt::format("the job is over: {}", outcome.reason), time_now()));
+}
+
 void HostedJob::deliver(const NodeId& node, const DaemonMessage& message) {
-  note_round(message);
+  log_line(history_.told(message, time_now()));
   const auto found = sessions_.find(node);
-  if (found == sessions_.end()) return;  // it asks again when it is back
+  if (found == sessions_.end()) return;  // it says what it has when it is back, and is answered then
+  const auto session = found->second;
   if (const auto* refused = std::get_if<Refused>(&message)) {
-    const auto session = found->second;
     sessions_.erase(found);
     return session->refuse(*refused);
   }
-  found->second->send(encode(message));
+  session->send(encode(message));
 }
 
-// What is said to every node of a round is one event.
-void HostedJob::note_round(const DaemonMessage& message) {
-  std::string text;
-  if (const auto* a = std::get_if<Assignment>(&message))
-    text = fmt::format("round {}: {} nodes, {} workers, master {}; {}", a->round, a->group_world_size,
-                       a->world_size, Endpoint{a->master_addr, a->master_port}.text(), a->reason);
-  if (const auto* drain = std::get_if<Drain>(&message))
-    text = fmt::format("round {} drains: {}", drain->round, drain->reason);
-  if (const auto* stop = std::get_if<StopWorkers>(&message))
-    text = fmt::format("round {} stops: {}", stop->round, stop->reason);
-  if (text.empty() || text == last_round_note_) return;
-  last_round_note_ = text;
-  note(std::move(text));
-}
-
-void HostedJob::note(std::string text) {
-  log_->info("job {}: {}", job_.id(), text);
-  events_.push_back({unix_time_ms(), std::move(text)});
-  if (events_.size() > kMaxEvents) events_.pop_front();
+void HostedJob::log_line(const std::optional<std::string>& line) {
+  if (line) around_.log->info("job {}: {}", job_.id(), *line);
 }
 
 void HostedJob::arm() {

@@ -1,5 +1,7 @@
 #include "rendezvous/server/status_json.hpp"
 
+#include "base/endpoint.hpp"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -9,6 +11,8 @@ const char* name_of(Phase phase) {
       return "gathering";
     case Phase::running:
       return "running";
+    case Phase::draining:
+      return "draining";
     case Phase::stopping:
       return "stopping";
     case Phase::over:
@@ -17,24 +21,92 @@ const char* name_of(Phase phase) {
   return "unknown";
 }
 
+double ms(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+std::string state_of(const Member& member, const Seat* seat, bool has_round) {
+  if (!member.connected()) return "away";
+  if (!member.leaving.empty()) return "leaving";
+  if (member.stand == Stand::between) return "between rounds";
+  if (member.stand == Stand::ready) return has_round ? "spare" : "waiting";
+  if (seat == nullptr) return "running";
+  if (seat->failed) return "failed";
+  if (seat->succeeded) return "succeeded";
+  if (seat->stopped) return "stopped";
+  return seat->safe ? "safe" : "running";
+}
+
+Json node_json(const HostedJob& job, const NodeId& node, const Member& member) {
+  const auto& round = job.job().round();
+  const Seat* seat = round && member.stand == Stand::seated ? round->seat(node) : nullptr;
+  Json json{{"node", node},
+            {"host", member.offer.host},
+            {"address", member.offer.address},
+            {"workers", member.offer.local_workers},
+            {"state", state_of(member, seat, round.has_value())}};
+  if (seat != nullptr) {
+    json["group_rank"] = round->group_rank(node);
+    json["first_rank"] = seat->first_rank;
+    json["step"] = seat->step;
+  }
+  if (!member.leaving.empty()) json["leaving"] = member.leaving;
+  if (!member.away_reason.empty() && !member.connected()) json["away"] = member.away_reason;
+  if (const auto* session = job.session_of(node)) json["silent_for_ms"] = ms(session->silent_for());
+  return json;
+}
+
+Json round_json(const RoundRecord& round) {
+  Json json{{"round", round.number},  {"formed_unix_ms", round.unix_time_ms},
+            {"nodes", round.nodes},   {"workers", round.workers},
+            {"reason", round.reason}, {"forming_ms", ms(round.forming_took)}};
+  const auto end_of_work = round.drain_at ? round.drain_at : round.stop_at ? round.stop_at : round.ended_at;
+  if (end_of_work) json["ran_ms"] = ms(*end_of_work - round.formed_at);
+  if (round.drain_at && round.stop_at) json["drain_ms"] = ms(*round.stop_at - *round.drain_at);
+  if (round.stop_at && round.ended_at) json["stop_ms"] = ms(*round.ended_at - *round.stop_at);
+  if (!round.end_reason.empty()) json["end_reason"] = round.end_reason;
+  return json;
+}
+
 }  // namespace
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-Json status_json(const HostedJob& job) {
-  Json policy = Json::object();
-  for (const auto& [name, value] : job.policy()) policy[name] = value;
-  return {{"job", job.job().id()},
-          {"phase", name_of(job.job().phase())},
-          {"reason", job.job().reason(HostedJob::now())},
-          {"created_unix_ms", job.created_unix_ms()},
-          {"connected_nodes", job.connected()},
-          {"policy", std::move(policy)}};
+Json summary_json(const HostedJob& hosted) {
+  const Job& job = hosted.job();
+  const auto snapshot = job.snapshot(HostedJob::now());
+  const auto& round = snapshot.round;
+  return {{"job", job.id()},
+          {"phase", name_of(job.phase())},
+          {"reason", job.reason(HostedJob::now())},
+          {"round", snapshot.last_round},
+          {"nodes", round ? static_cast<int>(round->seats.size()) : 0},
+          {"nodes_here", job.membership().all().size()},
+          {"min_nodes", job.policy().min_nodes},
+          {"max_nodes", job.policy().max_nodes},
+          {"workers", round ? round->world_size : 0},
+          {"restarts", snapshot.ledger.count},
+          {"max_restarts", job.policy().max_restarts},
+          {"phase_for_ms", ms(HostedJob::now() - snapshot.phase_since)},
+          {"created_unix_ms", hosted.identity().created_unix_ms}};
+}
+
+Json status_json(const HostedJob& hosted) {
+  auto json = summary_json(hosted);
+  const Job& job = hosted.job();
+  if (const auto& round = job.round())
+    json["master"] = Endpoint{round->state().master_addr, round->state().master_port}.text();
+  json["members"] = Json::array();
+  for (const auto& [node, member] : job.membership().all())
+    json["members"].push_back(node_json(hosted, node, member));
+  json["rounds"] = Json::array();
+  for (const auto& round : hosted.history().rounds()) json["rounds"].push_back(round_json(round));
+  json["policy"] = Json::object();
+  for (const auto& [name, value] : hosted.identity().policy) json["policy"][name] = value;
+  return json;
 }
 
 Json events_json(const HostedJob& job) {
   Json events = Json::array();
-  for (const auto& event : job.events())
+  for (const auto& event : job.history().events())
     events.push_back({{"unix_time_ms", event.unix_time_ms}, {"text", event.text}});
   return {{"job", job.job().id()}, {"events", std::move(events)}};
 }

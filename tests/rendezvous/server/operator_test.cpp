@@ -1,0 +1,95 @@
+// What an operator asks, over the channel.
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "rendezvous/client/operator_call.hpp"
+#include "tests/rendezvous/support/daemon_fixture.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+class OperatorTest : public DaemonTest {
+ protected:
+  /// ask_daemon() blocks, and the daemon needs this thread.
+  Result<OperatorReply> ask(const OperatorRequest& request, const Token* token = nullptr) {
+    std::optional<Result<OperatorReply>> reply;
+    std::atomic<bool> done = false;
+    std::thread asker([&] {
+      reply = ask_daemon(endpoint_, token, request, std::chrono::seconds(10));
+      done = true;
+    });
+    EXPECT_TRUE(run_until([&] { return done.load(); }));
+    asker.join();
+    return *reply;
+  }
+  static nlohmann::json json(const Result<OperatorReply>& reply) {
+    EXPECT_TRUE(reply) << reply.error().sentence();
+    return nlohmann::json::parse(reply->json);
+  }
+};
+
+TEST_F(OperatorTest, StatusAndEventsOfAllJobsOrOne) {
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  EXPECT_EQ(json(ask({OperatorVerb::status, "", "", 0, 0}))["jobs"][0]["job"], "mnist");
+  EXPECT_EQ(json(ask({OperatorVerb::events, "mnist", "", 0, 0}))["jobs"][0]["events"].size(), 1u);
+  const auto none = ask({OperatorVerb::status, "other", "", 0, 0});
+  EXPECT_FALSE(none->ok);
+  EXPECT_NE(none->json.find("no job 'other'"), std::string::npos);
+}
+
+TEST_F(OperatorTest, A10_NoMoreComingStartsTheRoundAtOnce) {
+  policy_.min_nodes = 1;
+  policy_.max_nodes = 4;
+  policy_.last_call = std::chrono::hours(1);
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  EXPECT_EQ(a.last<Assignment>(), nullptr);
+  const auto reply = ask({OperatorVerb::close_roster, "", "", 0, 0});
+  EXPECT_TRUE(reply->ok) << reply->json;
+  EXPECT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }, std::chrono::seconds(2)));
+}
+
+TEST_F(OperatorTest, StopEndsTheJobOnItsNodes) {
+  policy_.min_nodes = policy_.max_nodes = 2;
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  EXPECT_TRUE(ask({OperatorVerb::stop_job, "mnist", "", 0, 0})->ok);
+  ASSERT_TRUE(run_until([&] { return a.last<JobEnded>() != nullptr; }));
+  EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::stopped);
+  const auto again = ask({OperatorVerb::stop_job, "mnist", "", 0, 0});
+  EXPECT_FALSE(again->ok);
+  EXPECT_NE(again->json.find("is over"), std::string::npos);
+}
+
+TEST_F(OperatorTest, WithoutAJobThereIsNothingToChange) {
+  start_daemon();
+  const auto reply = ask({OperatorVerb::close_roster, "", "", 0, 0});
+  EXPECT_FALSE(reply->ok);
+  EXPECT_NE(reply->json.find("0 jobs"), std::string::npos);
+}
+
+TEST_F(OperatorTest, N1_WithoutTheTokenThereIsNoAnswer) {
+  auto settings = options();
+  const Token token("0123456789abcdef");
+  settings.token = token;
+  start_daemon(settings);
+  const auto reply = ask({OperatorVerb::status, "", "", 0, 0});
+  ASSERT_FALSE(reply);
+  EXPECT_NE(reply.error().sentence().find("wants a token"), std::string::npos) << reply.error().sentence();
+  EXPECT_TRUE(ask({OperatorVerb::status, "", "", 0, 0}, &token));
+}
+
+TEST_F(OperatorTest, NobodyThereIsNamed) {
+  start_daemon();
+  stop_daemon();
+  const auto reply = ask({OperatorVerb::status, "", "", 0, 0});
+  ASSERT_FALSE(reply);
+  EXPECT_NE(reply.error().sentence().find("ECONNREFUSED"), std::string::npos) << reply.error().sentence();
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,106 @@
+// The daemon goes and comes back, with its journal and without: D7.
+#include <filesystem>
+
+#include "tests/rendezvous/support/daemon_fixture.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+class RestartTest : public DaemonTest {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/state-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    policy_.min_nodes = policy_.max_nodes = 2;
+    policy_.max_restarts = 3;
+  }
+  void TearDown() override {
+    DaemonTest::TearDown();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start(bool with_journal) {
+    auto settings = options();
+    if (with_journal) settings.state_dir = folder_;
+    start_daemon(settings);
+  }
+
+  void restart_under_a_running_round(bool with_journal) {
+    start(with_journal);
+    auto& a = agent("a");
+    auto& b = agent("b");
+    ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+    stop_daemon();
+    run_for(milliseconds(100));
+    start(with_journal);
+    ASSERT_TRUE(run_until([&] { return a.notices.size() == 2 && b.notices.size() == 2; }));
+    run_for(milliseconds(200));
+    EXPECT_EQ(a.count<Assignment>(), 1) << "nothing restarts because the daemon did";
+    EXPECT_EQ(a.count<StopWorkers>() + b.count<StopWorkers>() + a.count<Drain>() + b.count<Drain>(), 0);
+
+    a.link->send(WorkersSucceeded{1});
+    b.link->send(WorkersSucceeded{1});
+    ASSERT_TRUE(run_until([&] { return a.last<JobEnded>() && b.last<JobEnded>(); }));
+    EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::succeeded) << a.last<JobEnded>()->outcome.reason;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(RestartTest, D7_WithAJournalNothingRestarts) { restart_under_a_running_round(true); }
+
+TEST_F(RestartTest, D7_WithoutAJournalTheAgentsTellWhatTheyHave) { restart_under_a_running_round(false); }
+
+TEST_F(RestartTest, D7_AJoinDuringTheGapSucceedsAfterwards) {
+  start(true);
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  stop_daemon();
+  auto& b = agent("b");
+  run_for(milliseconds(100));
+  start(true);
+  EXPECT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+}
+
+TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
+  start(true);
+  auto& a = agent("a");
+  auto& b = agent("b");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+  stop_daemon();
+  ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
+  WorkerFailure failure;
+  failure.node = "a";
+  failure.rank = a.last<Assignment>()->first_rank;
+  failure.round = 1;
+  failure.lived_ms = 60'000;
+  failure.cause = ExitCause::signalled(9);
+  a.link->send(WorkerFailed{1, failure});
+  start(true);
+  ASSERT_TRUE(run_until([&] { return b.last<StopWorkers>() != nullptr; }));
+  EXPECT_NE(b.last<StopWorkers>()->reason.find("SIGKILL"), std::string::npos)
+      << b.last<StopWorkers>()->reason;
+}
+
+TEST_F(RestartTest, AnIdOfAJobThatWasOverBeforeTheRestartIsFree) {
+  policy_.min_nodes = policy_.max_nodes = 1;
+  start(true);
+  auto& first = agent("a");
+  ASSERT_TRUE(run_until([&] { return first.last<Assignment>() != nullptr; }));
+  first.link->send(WorkersSucceeded{1});
+  ASSERT_TRUE(run_until([&] { return first.last<JobEnded>() != nullptr; }));
+  first.link->close();
+  stop_daemon();
+  start(true);
+  auto options = link_options("a");
+  options.incarnation = "again";
+  auto& second = agent(options);
+  ASSERT_TRUE(run_until([&] { return second.last<Assignment>() != nullptr; }));
+  EXPECT_EQ(second.last<Assignment>()->round, 1);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
