@@ -1,0 +1,120 @@
+// musterctl: what an operator asks of a rendezvous daemon.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "rendezvous/client/operator_call.hpp"
+#include "rendezvous/operator_tables.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr std::uint16_t kDefaultPort = 29400;
+constexpr int kUsageError = 2;
+constexpr Duration kLimit = std::chrono::seconds(10);
+
+struct Options {
+  std::string endpoint = "127.0.0.1:29400";
+  std::string token_file;
+  std::string job;
+  bool json = false;
+  std::string node;
+  std::string range;
+  std::string stop_job;
+  OperatorVerb verb = OperatorVerb::status;
+};
+
+void describe(CLI::App& app, Options& options) {
+  app.description("Asks a rendezvous daemon about its jobs, and changes them.");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--endpoint", options.endpoint, "HOST:PORT of the daemon")
+      ->capture_default_str()
+      ->envname("MUSTER_ENDPOINT");
+  app.add_option("--token-file", options.token_file, "file with the daemon's secret")
+      ->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--job", options.job, "which job; not needed when the daemon has one only");
+  app.add_flag("--json", options.json, "print the daemon's answer as it is");
+  const auto command = [&](const char* name, const char* help, OperatorVerb verb) {
+    auto* sub = app.add_subcommand(name, help);
+    sub->callback([&options, verb] { options.verb = verb; });
+    return sub;
+  };
+  command("status", "jobs, their nodes, and why they are where they are", OperatorVerb::status);
+  command("events", "what happened, oldest first", OperatorVerb::events);
+  command("drain", "let a node save, and go on without it", OperatorVerb::drain_node)
+      ->add_option("node", options.node, "the node's name")
+      ->required();
+  command("scale", "change how many nodes the job may have", OperatorVerb::scale)
+      ->add_option("range", options.range, "MIN:MAX, or one number for both")
+      ->required();
+  command("close-roster", "no more nodes are coming: start with those that are here",
+          OperatorVerb::close_roster);
+  command("clear-cooldown", "let a node in again that failed too often", OperatorVerb::clear_cooldown)
+      ->add_option("node", options.node, "the node's name")
+      ->required();
+  command("stop", "end a job on all its nodes", OperatorVerb::stop_job)
+      ->add_option("job", options.stop_job, "the job's id");
+}
+
+Result<OperatorRequest> request_of(const Options& options) {
+  OperatorRequest request{options.verb, options.job, options.node, 0, 0};
+  if (options.verb == OperatorVerb::stop_job && !options.stop_job.empty()) request.job = options.stop_job;
+  if (options.verb != OperatorVerb::scale) return request;
+  const auto colon = options.range.find(':');
+  const auto min = parse_integer(options.range.substr(0, colon), 1, 100'000);
+  if (!min) return Error{"scale " + options.range, min.error().sentence()};
+  const auto max =
+      colon == std::string::npos ? min : parse_integer(options.range.substr(colon + 1), *min, 100'000);
+  if (!max) return Error{"scale " + options.range, max.error().sentence()};
+  request.min_nodes = static_cast<int>(*min);
+  request.max_nodes = static_cast<int>(*max);
+  return request;
+}
+
+int fail(const Error& error, int code) {
+  fmt::print(stderr, "musterctl: {}\n", error.sentence());
+  return code;
+}
+
+int run(const Options& options) {
+  const auto endpoint = parse_endpoint(options.endpoint, kDefaultPort);
+  if (!endpoint) return fail(endpoint.error(), kUsageError);
+  const auto request = request_of(options);
+  if (!request) return fail(request.error(), kUsageError);
+  std::optional<Token> token;
+  if (!options.token_file.empty()) {
+    auto loaded = load_token(options.token_file);
+    if (!loaded) return fail(loaded.error(), 1);
+    if (!loaded->warning.empty()) fmt::print(stderr, "musterctl: {}\n", loaded->warning);
+    token = std::move(loaded->token);
+  }
+  const auto reply = ask_daemon(*endpoint, token ? &*token : nullptr, *request, kLimit);
+  if (!reply) return fail(reply.error(), 1);
+  if (options.json) {
+    fmt::print("{}\n", reply->json);
+    return reply->ok ? 0 : 1;
+  }
+  const auto answer = nlohmann::ordered_json::parse(reply->json, nullptr, false);
+  if (answer.is_discarded()) return fail({endpoint->text(), "its answer is not JSON"}, 1);
+  if (!reply->ok) return fail({"refused", answer.value("error", "no reason given")}, 1);
+  fmt::print("{}", operator_text(options.verb, answer));
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
+
+int main(int argc, char** argv) {
+  muster::rendezvous::Options options;
+  CLI::App app;
+  muster::rendezvous::describe(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : muster::rendezvous::kUsageError;
+  }
+  return muster::rendezvous::run(options);
+}
