@@ -1,6 +1,8 @@
 // What the supervisor says of itself.
 #include "agent/core/supervisor.hpp"
 
+#include <algorithm>
+
 namespace muster::agent {
 
 namespace {
@@ -24,7 +26,7 @@ std::string Supervisor::round_sentence() const {
   text += group_.size() == 1 ? "rank " + std::to_string(last) + " here"
                              : "ranks " + std::to_string(a.first_rank) + "-" + std::to_string(last) + " here";
   text += "; master " + a.master_addr + ":" + std::to_string(a.master_port) + "; formed in " +
-          human(a.forming_took);
+          human(std::max(a.forming_took, Duration(1)));  // "under 1 ms", not "0 s"
   if (!a.reason.empty()) text += "; " + a.reason;
   return text;
 }
