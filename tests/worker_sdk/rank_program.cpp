@@ -1,7 +1,7 @@
 // One rank of a test job. What it does comes as the first argument:
 //   sum       forms the group, adds up over all ranks, prints "sum <value>"
 //   leave     forms the group and ends
-//   loop      all-reduces 16 MiB again and again, after the first prints "looping"
+//   loop      all-reduces 4 MiB again and again, after the first prints "looping"
 //   absent    as "sum", but rank 1 forms the group and then calls nothing
 //   throw     throws a std::runtime_error
 //   refuse    throws a std::invalid_argument
@@ -35,7 +35,7 @@ void sum(Worker& worker) {
 
 void loop(Worker& worker) {
   auto& group = worker.process_group();
-  std::vector<float> values(4 << 20);
+  std::vector<float> values(1 << 20);
   for (bool first = true;; first = false) {
     group.all_reduce(buffer_of(std::span(values)), ReduceOp::max)->wait();
     if (first) say("looping");
@@ -44,7 +44,7 @@ void loop(Worker& worker) {
 
 int body(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  auto worker = Worker::join({.join_timeout = 30s, .collective_timeout = mode == "absent" ? 1s : 60s});
+  auto worker = Worker::join({.join_timeout = 120s, .collective_timeout = mode == "absent" ? 1s : 300s});
   if (mode == "sum") sum(worker);
   if (mode == "leave") worker.process_group();
   if (mode == "loop") loop(worker);

@@ -27,7 +27,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr auto patience = 40s;
+constexpr auto patience = 100s;
 
 /// A rank_program, its output and its error file.
 class Rank {
@@ -193,24 +193,24 @@ TEST(Worker, AWorldOfOneNeedsNoNetwork) {
 }
 
 TEST(Worker, AKilledPeerFailsTheOthersWithinSecondsAlsoInTheMiddleOfATransfer) {
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
     Job job("loop", 3);
     for (int rank : {0, 1, 2}) ASSERT_EQ(job[rank].line(), "looping 0") << job[rank].errors();
     ASSERT_EQ(::kill(job[1].pid(), SIGKILL), 0);
     const auto start = steady_clock::now();
     for (int rank : {0, 2}) {
-      EXPECT_EQ(job[rank].exit_code(), 1);
+      EXPECT_EQ(job[rank].exit_code(), 1) << job[rank].errors();
       EXPECT_THAT(job[rank].errors(),
                   AllOf(HasSubstr("all_reduce #"), HasSubstr("lost the connection to rank 1")));
       EXPECT_THAT(job[rank].error_message(), HasSubstr("CollectiveError: all_reduce #"));
     }
-    EXPECT_LT(steady_clock::now() - start, 20s) << "the collective's own time-out is 60 s";
+    EXPECT_LT(steady_clock::now() - start, 60s) << "the collective's own time-out is 300 s";
   }
 }
 
 TEST(Worker, ARankThatDoesNotCallTheCollectiveIsNamed) {
   Job job("absent", 2);
-  EXPECT_EQ(job[0].exit_code(), 1);
+  EXPECT_EQ(job[0].exit_code(), 1) << job[0].errors();
   EXPECT_EQ(job[0].errors(),
             "rank 0: all_reduce #1 (sum, 1000 x F64) timed out after 1 s: rank 1 has not arrived\n");
 }

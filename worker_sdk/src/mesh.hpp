@@ -101,6 +101,7 @@ class MessageBuffer {
 
   Mesh& mesh_;
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+  int unfinished_ = 0;  ///< messages that were begun and not waited for
 };
 
 }  // namespace muster::worker
