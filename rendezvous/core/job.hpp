@@ -93,7 +93,7 @@ class Job {
   bool advance_running();
   bool advance_draining();
   bool advance_stopping();
-  void lose(const NodeId& node, const std::string& why);
+  void lose(const NodeId& node, std::string why);
   void leave(const NodeId& node, const std::string& why, bool drained);
   void gone(const NodeId& node, const char* how, const std::string& sentence, int staying_before);
   void missing(const NodeId& node, const char* how, const std::string& sentence);

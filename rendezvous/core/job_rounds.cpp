@@ -15,7 +15,7 @@ void Job::advance() {
   if (over()) return;
   for (const NodeId& node : members_.overdue(now_)) {
     const Member* member = members_.find(node);
-    if (member && !over()) lose(node, std::string(member->away_reason));
+    if (member && !over()) lose(node, member->away_reason);
   }
   while (!over() && advance_once()) {
   }
@@ -281,7 +281,8 @@ void Job::release_finished() {
 
 // ---- nodes that go -------------------------------------------------------------------------------------
 
-void Job::lose(const NodeId& node, const std::string& why) {
+// `why` is a copy: it often comes from the very member that is removed here.
+void Job::lose(const NodeId& node, std::string why) {
   const Member member = *members_.find(node);
   const int staying_before = members_.staying();
   const bool finished = round_ && round_->seat(node) && round_->seat(node)->succeeded;
