@@ -32,7 +32,8 @@ SeatMemory memory_of(const std::vector<NodeId>& nodes) {
 }
 
 TEST(RankPlan, K4_RanksArePrefixSumsOfDifferentWorkerCounts) {
-  const auto seats = plan_ranks({candidate("a", 1, 1), candidate("b", 2, 3), candidate("c", 3, 2)}, SeatMemory());
+  const auto seats =
+      plan_ranks({candidate("a", 1, 1), candidate("b", 2, 3), candidate("c", 3, 2)}, SeatMemory());
   EXPECT_THAT(order(seats), ElementsAre("a", "b", "c"));
   EXPECT_EQ(seats[0].first_rank, 0);
   EXPECT_EQ(seats[1].first_rank, 1);
