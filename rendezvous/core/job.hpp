@@ -57,6 +57,8 @@ class Job {
   static Job restore(const JobSnapshot& snapshot, Instant now);
 
  private:
+  enum class Cost { nothing, restart };
+
   // Events (job_events.cpp).
   void on(const FromAgent& event);
   void on(const ConnectionLost& event);
@@ -101,7 +103,7 @@ class Job {
   void form();
   void gather();
   void drain(std::string reason, std::optional<Outcome> outcome = {});
-  void stop_round(std::string reason);
+  void stop_round(std::string reason, Cost cost = Cost::nothing);
   void finish_drain();
   void note_change();
   void give_up_laggards();

@@ -108,7 +108,7 @@ void Job::hear(const NodeId& node, const WorkerFailed& failed) {
                failed.failure);
   if (members_.staying() < policy_.min_nodes)
     return end(OutcomeKind::failed, what + ", and nodes that had finished are gone", failed.failure);
-  stop_round(verdict.reason + " after " + what);
+  stop_round(verdict.reason + " after " + what, Cost::restart);
 }
 
 /// Workers fail because their peers' machine is gone, and often say so before its time to come back is over.

@@ -15,7 +15,7 @@ void Job::advance() {
   if (over()) return;
   for (const NodeId& node : members_.overdue(now_)) {
     const Member* member = members_.find(node);
-    if (member && !over()) lose(node, std::string(member->away_reason));
+    if (member && !over()) lose(node, member->away_reason);
   }
   while (!over() && advance_once()) {
   }
@@ -215,7 +215,7 @@ void Job::note_change() {
 
 void Job::drain(std::string reason, std::optional<Outcome> outcome) {
   if (!outcome) note_change();
-  ending_ = {std::move(reason), std::move(outcome), now_ + policy_.drain_grace};
+  ending_ = {std::move(reason), std::move(outcome), false, now_ + policy_.drain_grace};
   enter(Phase::draining);
   for (const Seat& seat : round_->state().seats)
     if (round_->waits_for_safe(seat))
@@ -234,8 +234,8 @@ void Job::finish_drain() {
   missing(leaver->node, "left", ending_.reason);
 }
 
-void Job::stop_round(std::string reason) {
-  ending_ = {std::move(reason), std::nullopt, now_ + policy_.stop_deadline};
+void Job::stop_round(std::string reason, Cost cost) {
+  ending_ = {std::move(reason), std::nullopt, cost == Cost::restart, now_ + policy_.stop_deadline};
   enter(Phase::stopping);
   for (const Seat& seat : round_->state().seats)
     if (round_->waits_for_stop(seat)) tell(seat.node, StopWorkers{round_->number(), ending_.reason});
@@ -336,9 +336,11 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
     note_change();
     return stop_round(sentence);
   }
-  // Below the minimum: charged once, when it is crossed, and not before the job has ever worked.
+  // Below the minimum: charged when it is crossed, once for each round, and not before the job has ever
+  // worked.
   const bool crossed = staying_before >= policy_.min_nodes;
-  if (phase_ == Phase::running || (crossed && last_round_ > 0)) missing(node, how, sentence);
+  if (phase_ == Phase::running || (crossed && last_round_ > 0 && !ending_.charged))
+    missing(node, how, sentence);
 }
 
 /// The job cannot go on without a replacement: while restarts are left it waits for one.
@@ -352,8 +354,9 @@ void Job::missing(const NodeId& node, const char* how, const std::string& senten
                            policy_.max_restarts));
   }
   const std::string reason = verdict.reason + " after " + sentence;
-  if (phase_ == Phase::running || phase_ == Phase::draining) return stop_round(reason);
+  if (phase_ == Phase::running || phase_ == Phase::draining) return stop_round(reason, Cost::restart);
   ending_.reason = reason;
+  ending_.charged = true;
 }
 
 // ---- the end -------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ enum class Phase : std::uint8_t {
 struct Ending {
   std::string reason;              ///< what is told to agents, and why the next round exists
   std::optional<Outcome> outcome;  ///< the job ends with it once drained
-  Instant deadline{};              ///< of the phase
+  bool charged = false;  ///< it has cost a restart; whoever goes missing meanwhile costs no second one
+  Instant deadline{};    ///< of the phase
   bool operator==(const Ending&) const = default;
 };
 

@@ -130,9 +130,10 @@ void fields(auto& a, Of<Round::State> auto& m) {
 }
 
 void fields(auto& a, Of<Ending> auto& m) {
-  auto& [reason, outcome, deadline] = m;
+  auto& [reason, outcome, charged, deadline] = m;
   a.text(reason);
   optional(a, outcome, kFields);
+  a.boolean(charged);
   instant(a, deadline);
 }
 

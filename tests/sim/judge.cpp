@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace muster::sim {
 
@@ -19,6 +20,8 @@ std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects) {
       sent[to_agent->node] = *assignment;
     if (const auto* waiting = std::get_if<Waiting>(&to_agent->message); waiting && waiting->reason.empty())
       return to_agent->node + " is to wait without a reason";
+    if (const auto* stop = std::get_if<StopWorkers>(&to_agent->message))
+      if (auto wrong = look_at_stop(*stop); !wrong.empty()) return wrong;
     if (const auto* refused = std::get_if<Refused>(&to_agent->message))
       if (refused->code == RefusalCode::job_over && !job.over()) return "refused as over, and it is not";
   }
@@ -43,32 +46,44 @@ std::string Judge::look_at_round(const Job& job, const Assignments& sent) {
   if (size < job.policy().min_nodes || size > job.policy().max_nodes)
     return fmt::format("round {} has {} nodes", number, size);
   const int restarts = sent.begin()->second.restart_count;
-  if (restarts > job.policy().max_restarts || (restarts < restarts_ && !forgetful_))
-    return fmt::format("restart count {} after {}", restarts, restarts_);
+  if (restarts > job.policy().max_restarts || (restarts < std::max(restarts_, charged_) && !forgetful_))
+    return fmt::format("restart count {} after {}", restarts, std::max(restarts_, charged_));
   restarts_ = restarts;
   rounds_[number] = sent;
-  return look_at_ranks(sent);
+  return look_at_ranks(job, sent);
 }
 
-std::string Judge::look_at_ranks(const Assignments& sent) const {
+/// Each round that ends with a restart costs one more than the one before.
+std::string Judge::look_at_stop(const StopWorkers& stop) {
+  int number = 0;
+  if (forgetful_ || std::sscanf(stop.reason.c_str(), "restart %d of", &number) != 1) return "";
+  if (stop.round == charged_in_round_ ? number != charged_ : number <= charged_)
+    return fmt::format("round {} ends with restart {}, after restart {}", stop.round, number, charged_);
+  charged_ = number;
+  charged_in_round_ = stop.round;
+  return "";
+}
+
+std::string Judge::look_at_ranks(const Job& job, const Assignments& sent) const {
   std::vector<Assignment> by_rank;
   for (const auto& [node, assignment] : sent) by_rank.push_back(assignment);
   std::sort(by_rank.begin(), by_rank.end(),
             [](const Assignment& a, const Assignment& b) { return a.group_rank < b.group_rank; });
   int group_rank = 0;
-  int last_first_rank = -1;
+  int rank = 0;
   for (const Assignment& a : by_rank) {
     const Assignment& first = by_rank.front();
     if (a.group_rank != group_rank++ || a.group_world_size != static_cast<int>(by_rank.size()))
       return fmt::format("group ranks of round {} are not dense", a.round);
-    if (a.first_rank <= last_first_rank || a.first_rank >= a.world_size || first.first_rank != 0)
-      return fmt::format("ranks of round {} are not in order", a.round);
-    last_first_rank = a.first_rank;
+    if (a.first_rank != rank)
+      return fmt::format("ranks of round {} have a gap or an overlap at {}", a.round, rank);
+    rank += job.round()->state().seats.at(static_cast<std::size_t>(a.group_rank)).local_workers;
     if (a.round != first.round || a.world_size != first.world_size || a.master_port != first.master_port ||
         a.master_addr != first.master_addr || a.restart_count != first.restart_count ||
         a.reason != first.reason)
       return fmt::format("members of round {} were told different things", a.round);
   }
+  if (rank != by_rank.front().world_size) return "the world size is not the sum of all workers";
   return "";
 }
 

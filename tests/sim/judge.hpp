@@ -32,14 +32,17 @@ class Judge {
   using Assignments = std::map<rendezvous::NodeId, rendezvous::Assignment>;
 
   std::string look_at_round(const rendezvous::Job& job, const Assignments& sent);
-  std::string look_at_ranks(const Assignments& sent) const;
+  std::string look_at_ranks(const rendezvous::Job& job, const Assignments& sent) const;
+  std::string look_at_stop(const rendezvous::StopWorkers& stop);
   std::string look_at_members(const rendezvous::Job& job) const;
   std::string look_at_outcome(const rendezvous::Job& job, const rendezvous::Outcome& outcome) const;
 
   bool forgetful_;
   bool left_ = false;
   bool stop_asked_ = false;
-  int restarts_ = 0;
+  int restarts_ = 0;          ///< as the newest assignments say
+  int charged_ = 0;           ///< as the newest reason to stop says
+  int charged_in_round_ = 0;  ///< the round that was stopped with it
   std::map<int, Assignments> rounds_;
   std::map<int, std::vector<rendezvous::NodeId>> succeeded_;
 };
