@@ -147,7 +147,12 @@ void Workers::output_taken(const Slot& slot) {
   WorkerOutput output;
   output.local_rank = slot.local_rank;
   output.initialised = store_used_();
-  if (!slot.folder.empty()) output.message = read_error_file(slot.folder / "error.json").value_or("");
+  if (!slot.folder.empty()) {
+    if (auto file = read_error_file(slot.folder / "error.json")) {
+      output.message = std::move(file->message);
+      output.permanent = file->permanent;
+    }
+  }
   output.last_lines = slot.log->last_stderr_lines();
   output.log_path = slot.log->stderr_path();
   emit_(std::move(output));

@@ -48,6 +48,7 @@ struct WorkerEnded {
 struct WorkerOutput {
   int local_rank = 0;
   bool initialised = false;  ///< it may have joined its group: somebody had opened the round's store
+  bool permanent = false;    ///< its error file says that trying again cannot help
   std::string message;       ///< of its error file; may be empty
   std::vector<std::string> last_lines;
   std::string log_path;

@@ -111,6 +111,7 @@ void Supervisor::report_failure(const WorkerOutput& output) {
   failure.unix_time_ms = member.ended_unix_ms;
   failure.lived_ms = std::chrono::duration_cast<std::chrono::milliseconds>(member.lived).count();
   failure.initialised = output.initialised || member.step >= 0;
+  failure.permanent = output.permanent;
   failure.cause = member.cause;
   failure.message = output.message;
   failure.last_lines = output.last_lines;

@@ -3,6 +3,8 @@
 //   file    = { "message": message, ... }
 //   message = text | { "message": text, "extraInfo": { "py_callstack": text, "timestamp": text }, ... }
 //
+// and beyond torchrun's, in extraInfo: "permanent": true from a worker that knows that trying again cannot help.
+//
 // Anybody may have written it, so each part may be missing or of another type.
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,19 +28,21 @@ std::optional<std::string> text_at(const nlohmann::json& object, const char* key
 
 }  // namespace
 
-std::optional<std::string> read_error_file(const std::filesystem::path& path) {
+std::optional<ErrorFile> read_error_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) ||
       std::filesystem::file_size(path, error) > kMaxFileBytes)
     return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (const auto plain = text_at(json, "message")) return plain;
+  if (auto plain = text_at(json, "message")) return ErrorFile{std::move(*plain)};
   if (!json.is_object() || !json.contains("message")) return std::nullopt;
   const auto& message = json["message"];
-  if (message.is_object() && message.contains("extraInfo"))
-    if (const auto stack = text_at(message["extraInfo"], "py_callstack")) return stack;
-  return text_at(message, "message");
+  const auto extra = message.is_object() ? message.value("extraInfo", nlohmann::json()) : nlohmann::json();
+  auto text = text_at(extra, "py_callstack");
+  if (!text) text = text_at(message, "message");
+  if (!text) return std::nullopt;
+  return ErrorFile{std::move(*text), extra.is_object() && extra.value("permanent", nlohmann::json()) == true};
 }
 
 }  // namespace muster::agent

@@ -46,9 +46,15 @@ std::string status_json(const JobReport& report);
 /// Under its name the file is whole or absent, never half-written.
 Result<void> write_status_file(const std::filesystem::path& path, const std::string& text);
 
-/// What a worker wrote to TORCHELASTIC_ERROR_FILE: its traceback, or else its message. Nothing if the file is
-/// missing, too long (over 1 MiB) or not in that format.
-std::optional<std::string> read_error_file(const std::filesystem::path& path);
+/// What a worker wrote to TORCHELASTIC_ERROR_FILE.
+struct ErrorFile {
+  std::string message;     ///< its traceback, or else its message
+  bool permanent = false;  ///< it says that trying again cannot help
+  bool operator==(const ErrorFile&) const = default;
+};
+
+/// Nothing if the file is missing, too long (over 1 MiB) or not in that format.
+std::optional<ErrorFile> read_error_file(const std::filesystem::path& path);
 
 /// The table is in docs/exit-codes.md. `stop_signal`: the signal to the launcher that ended the job, 0 if
 /// none.

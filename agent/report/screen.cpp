@@ -99,6 +99,8 @@ std::string restarts_text(const rendezvous::Outcome& outcome) {
   std::string text = fmt::format("{} of {} used", outcome.restarts.size(), outcome.max_restarts);
   for (std::size_t index = 0; index < outcome.restarts.size(); ++index)
     text += (index == 0 ? ": " : ", ") + outcome.restarts[index];
+  if (static_cast<int>(outcome.restarts.size()) < outcome.max_restarts && !outcome.reason.empty())
+    text += "; no more, since " + outcome.reason;
   return text;
 }
 

@@ -39,6 +39,7 @@ std::optional<int> RestartLedger::startup_code(const WorkerFailure& failure) con
 Verdict RestartLedger::judge(const WorkerFailure& failure, Instant now) {
   if (failure.cause.kind == ExitCause::Kind::start_failed && !passes_with_time(failure.cause.value))
     return {false, "trying again would not help"};
+  if (failure.permanent) return {false, "it says itself that trying again would not help"};
   const std::optional<int> code = startup_code(failure);
   if (code && code == state_.startup_code)
     return {false, fmt::format("twice in a row within {} of its start, so it is not started again ({} of {} "

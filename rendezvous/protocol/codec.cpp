@@ -46,8 +46,8 @@
 //   offer   = name node, line host, line address, u16 store port, i32 local workers (1 to 65536), name role,
 //             optional i32 preferred group rank, bool hosts endpoint, line incarnation
 //   failure = name node, line host, i32 rank, i32 local rank, i32 pid, i32 round, i64 unix time in ms,
-//             i64 lived ms, bool initialised, u8 exit kind (0 to 2), i32 exit value, bool stopped by muster,
-//             text evidence, text message, list line last lines (at most 30), text log path
+//             i64 lived ms, bool initialised, bool permanent, u8 exit kind (0 to 2), i32 exit value,
+//             bool stopped by muster, text evidence, text message, list line last lines (at most 30), text log path
 //
 // Limits: 16 KiB of payload before the welcome, 2 MiB after it, 64 MiB in a reply. Magic and version never
 // move, nor do type and layout of `refused`, so that a peer of any version can be told why it is refused.

@@ -117,8 +117,8 @@ void fields(auto& a, Of<ExitCause> auto& m) {
 }
 
 void fields(auto& a, Of<WorkerFailure> auto& m) {
-  auto& [node, host, rank, local_rank, pid, round, unix_time_ms, lived_ms, initialised, cause, message,
-         last_lines, log_path] = m;
+  auto& [node, host, rank, local_rank, pid, round, unix_time_ms, lived_ms, initialised, permanent, cause,
+         message, last_lines, log_path] = m;
   a.name(node);
   a.line(host);
   number(a, rank, -1, kMaxCount);
@@ -128,6 +128,7 @@ void fields(auto& a, Of<WorkerFailure> auto& m) {
   a.i64(unix_time_ms);
   a.i64(lived_ms);
   a.boolean(initialised);
+  a.boolean(permanent);
   fields(a, cause);
   a.text(message);
   list(a, last_lines, kMaxLines, [](auto& b, auto& line) { b.line(line); });

@@ -43,6 +43,7 @@ struct WorkerFailure {
   std::int64_t unix_time_ms = 0;
   std::int64_t lived_ms = 0;  ///< from exec to its end
   bool initialised = false;   ///< it had joined its group (opened the worker store) or reported progress
+  bool permanent = false;     ///< it said itself that trying again cannot help (its error file)
   ExitCause cause;
   std::string message;                  ///< first line of what its error file says; may be empty
   std::vector<std::string> last_lines;  ///< of its stderr, oldest first; at most 30

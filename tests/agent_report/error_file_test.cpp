@@ -16,7 +16,7 @@ struct ErrorFileTest : ::testing::Test {
   }
   ~ErrorFileTest() override { std::filesystem::remove_all(folder); }
 
-  std::optional<std::string> read(const std::string& text) const {
+  std::optional<ErrorFile> read(const std::string& text) const {
     std::ofstream(folder / "error.json") << text;
     return read_error_file(folder / "error.json");
   }
@@ -27,12 +27,22 @@ struct ErrorFileTest : ::testing::Test {
 TEST_F(ErrorFileTest, TheTracebackIsPreferred) {
   EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo":
                     {"py_callstack": "Traceback\n  line 42", "timestamp": "1700000000"}}})"),
-            "Traceback\n  line 42");
+            (ErrorFile{"Traceback\n  line 42"}));
 }
 
 TEST_F(ErrorFileTest, ElseTheMessage) {
-  EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo": {}}})"), "ValueError: no");
-  EXPECT_EQ(read(R"({"message": "plain text", "timestamp": 1700000000})"), "plain text");
+  EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo": {}}})"),
+            ErrorFile{"ValueError: no"});
+  EXPECT_EQ(read(R"({"message": "plain text", "timestamp": 1700000000})"), ErrorFile{"plain text"});
+}
+
+TEST_F(ErrorFileTest, AWorkerMaySayThatTryingAgainCannotHelp) {
+  const auto with = [&](const std::string& value) {
+    return read(R"({"message": {"message": "no data", "extraInfo": {"permanent": )" + value + "}}}");
+  };
+  EXPECT_EQ(with("true"), (ErrorFile{"no data", true}));
+  for (const char* value : {"false", "null", "1", R"("true")", "{}"})
+    EXPECT_EQ(with(value), (ErrorFile{"no data", false})) << value;
 }
 
 TEST_F(ErrorFileTest, ABrokenFileIsNone) {

@@ -66,6 +66,9 @@ TEST(Screen, AWorkersColoursEndWithItsLine) {
 
 TEST(Screen, NoRestartsAllowedIsSaid) {
   JobReport report = sample_failed_job();
+  report.outcome.max_restarts = 2;
+  report.outcome.reason = "rank 1 exited with code 3, it says itself that trying again would not help";
+  EXPECT_THAT(render_report(report), HasSubstr("1 of 2 used: rank 1 (exit 3); no more, since rank 1 exited"));
   report.outcome.max_restarts = 0;
   report.outcome.restarts.clear();
   EXPECT_THAT(render_report(report), HasSubstr("none allowed (--max-restarts)"));

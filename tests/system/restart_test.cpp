@@ -8,7 +8,9 @@
 namespace muster::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string variable(const std::string& environment, const std::string& name) {
   std::istringstream entries(environment);
@@ -60,6 +62,18 @@ TEST(Restart, TheBudgetIsUsedUpAndTheFirstFailuresCodeRemains) {
   EXPECT_EQ(status["restarts"].size(), 2u);
   EXPECT_EQ(status["workers"].size(), 3u);
   EXPECT_EQ(status["workers"][0]["exit"], 11);
+}
+
+TEST(Restart, D20_BadDataEndATrainersJobAtOnce) {
+  const Job job;
+  const std::vector<std::string> command{
+      kMuster,      "--nproc-per-node=2", "--max-restarts=3", MUSTER_BIN_DIR "/ddp_mnist",
+      "--data-dir", "/nonexistent"};
+  const auto missing = test::run(command, job.options());
+  EXPECT_EQ(missing.code, 2) << missing.err;
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("/nonexistent: No such file or directory"),
+                                 HasSubstr("it says itself that trying again would not help"),
+                                 HasSubstr("0 of 3 used; no more, since rank "), Not(HasSubstr("round 2"))));
 }
 
 TEST(Restart, WithoutABudgetThereIsNone) {

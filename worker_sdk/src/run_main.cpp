@@ -35,13 +35,16 @@ void write_error_file(const char* path, const std::string& text) {
     fmt::print(stderr, "{}\n", errno_error(path, written ? errno : write_error, "no error file").sentence());
 }
 
-int report(const std::exception& error, int exit_code) {
+enum class TryingAgain { may_help, is_useless };
+
+int report(const std::exception& error, TryingAgain trying_again) {
+  const bool permanent = trying_again == TryingAgain::is_useless;
   const char* rank = std::getenv("RANK");
   fmt::print(stderr, "rank {}: {}\n", rank ? rank : "0", error.what());
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path && *path)
-    write_error_file(path, error_json(readable_name(typeid(error)), error.what(), unix_seconds()));
-  return exit_code;
+    write_error_file(path, error_json(readable_name(typeid(error)), error.what(), unix_seconds(), permanent));
+  return permanent ? 2 : 1;
 }
 
 }  // namespace
@@ -50,9 +53,9 @@ int run_main(int (*body)(int, char**), int argc, char** argv) {
   try {
     return body(argc, argv);
   } catch (const std::invalid_argument& error) {
-    return report(error, 2);
+    return report(error, TryingAgain::is_useless);
   } catch (const std::exception& error) {
-    return report(error, 1);
+    return report(error, TryingAgain::may_help);
   }
 }
 

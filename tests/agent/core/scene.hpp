@@ -61,7 +61,9 @@ class Scene {
       happens(WorkerStarted{local_rank, 100 + local_rank});
   }
   void ends(int local_rank, ExitCause cause) { happens(WorkerEnded{local_rank, std::move(cause), 77}); }
-  void output(int local_rank) { happens(WorkerOutput{local_rank, false, "boom", {"last line"}, "/logs/x"}); }
+  void output(int local_rank) {
+    happens(WorkerOutput{local_rank, false, false, "boom", {"last line"}, "/logs/x"});
+  }
   void ends_with_output(int local_rank, ExitCause cause) {
     ends(local_rank, std::move(cause));
     output(local_rank);

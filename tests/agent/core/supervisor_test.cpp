@@ -104,7 +104,7 @@ TEST(Supervisor, AFailureTellsWhetherTheWorkerHadGotGoing) {
       scene.runs();
       if (progressed) scene.happens(WorkerProgress{1, 1});
       scene.ends(1, ExitCause::exited(7));
-      scene.happens(WorkerOutput{1, store_opened, "", {}, ""});
+      scene.happens(WorkerOutput{1, store_opened, false, "", {}, ""});
       ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
       EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.initialised, progressed || store_opened);
     }

@@ -50,6 +50,16 @@ TEST(RestartLedger, D20_AProgramThatNeverInitialisesIsRetriedOnce) {
             "twice in a row within 5 s of its start, so it is not started again (1 of 5 restarts used)");
 }
 
+TEST(RestartLedger, D20_AWorkerThatSaysThatTryingAgainCannotHelpIsNotRestarted) {
+  RestartLedger book = ledger(5);
+  WorkerFailure bad_data = failure(ExitCause::exited(2), 60'000);
+  bad_data.initialised = bad_data.permanent = true;
+  const Verdict verdict = book.judge(bad_data, start);
+  EXPECT_FALSE(verdict.restart);
+  EXPECT_EQ(verdict.reason, "it says itself that trying again would not help");
+  EXPECT_EQ(book.restarts(), 0);
+}
+
 TEST(RestartLedger, D20_AnotherCodeALongerLifeOrAnInitialisedWorkerIsAnOrdinaryFailure) {
   RestartLedger book = ledger(9);
   EXPECT_TRUE(book.judge(failure(ExitCause::exited(2), 100), start).restart);

@@ -10,8 +10,8 @@ namespace muster::rendezvous {
 inline NodeOffer sample_offer() { return {"n1", "host-1", "10.0.0.1", 41877, 8, "trainer", 3, true, "5f2c"}; }
 
 inline WorkerFailure sample_failure() {
-  WorkerFailure failure{"n3",   "host-3", 5,  1,           48211, 2,        1'700'000'000'123,
-                        61'000, true,     {}, "no memory", {},    "/logs/5"};
+  WorkerFailure failure{"n3",   "host-3", 5,    1,  48211,       2,  1'700'000'000'123,
+                        61'000, true,     true, {}, "no memory", {}, "/logs/5"};
   failure.cause = ExitCause::signalled(9);
   failure.cause.stopped_by_muster = true;
   failure.cause.evidence = "its cgroup counted 1 OOM kill";
