@@ -96,6 +96,7 @@ Result<void> Workers::start_one(Slot& slot) {
   request.stdin_fd = options_.local_workers == 1 ? STDIN_FILENO : no_input_.get();
   request.stdout_fd = slot.log->child_stdout_fd();
   request.stderr_fd = slot.log->child_stderr_fd();
+  request.descriptor_limit = options_.descriptor_limit;
   request.guard_fd = guard_.fd();
   const auto pid = spawn(executor_, request);
   if (!pid) return pid.error();

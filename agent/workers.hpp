@@ -2,10 +2,13 @@
 // their ends as events, keeps a record of each.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +33,7 @@ struct WorkersOptions {
   std::vector<std::string> arguments;                    ///< without argv[0]
   std::vector<std::string> environment;                  ///< "NAME=value", what each worker inherits
   std::filesystem::path log_folder;                      ///< of this job on this node; empty: no files
+  std::optional<::rlimit> descriptor_limit = {};         ///< the workers'; none: as here
   int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
   Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
   /// Before each line on the console; nothing given: "[role + local rank]:", as torchrun.

@@ -6,6 +6,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/logs/console.hpp"
+#include "agent/process/descriptor_limit.hpp"
 #include "agent/report/report.hpp"
 #include "agent/served_stores.hpp"
 #include "launcher/rendezvous_host.hpp"
@@ -58,6 +59,14 @@ rendezvous::NodeOffer offer_of(const Plan& plan) {
   return offer;
 }
 
+/// Room for many workers' pipes, while the workers themselves find the limit that the user set.
+std::optional<::rlimit> make_room_for_descriptors(const Say& say) {
+  const auto before = agent::raise_descriptor_limit();
+  if (before) return *before;
+  say(before.error().sentence());
+  return std::nullopt;
+}
+
 agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Say say) {
   agent::AgentOptions options;
   options.supervisor.offer = std::move(offer);
@@ -69,6 +78,7 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.workers.arguments.assign(plan.target.command.begin() + 1, plan.target.command.end());
   options.workers.environment = own_environment();
   options.workers.log_folder = plan.run_folder;
+  options.workers.descriptor_limit = make_room_for_descriptors(say);
   options.workers.usable_cpus = plan.usable_cpus;
   options.workers.line_prefix = [](const rendezvous::Assignment&, int) { return std::string(); };
   options.say = std::move(say);

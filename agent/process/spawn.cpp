@@ -57,6 +57,7 @@ bool set_up(const SpawnRequest& request, pid_t agent) {
   if (request.guard_fd >= 0) guard_announce(request.guard_fd, ::getpid());
   if (!place_standard_descriptors(request)) return false;
   reset_signals();
+  if (request.descriptor_limit && ::setrlimit(RLIMIT_NOFILE, &*request.descriptor_limit) != 0) return false;
   // On exec, so that the launcher's pipe for exec's errno stays open until then.
   return ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
 }

@@ -1,9 +1,11 @@
 // Starts one worker process: fork, set up, exec.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,8 @@ struct SpawnRequest {
   int stdin_fd = 0;
   int stdout_fd = 1;
   int stderr_fd = 2;
-  int guard_fd = -1;  ///< Guard::fd(); -1: no guard
+  std::optional<::rlimit> descriptor_limit;  ///< the new process's; none: as here
+  int guard_fd = -1;                         ///< Guard::fd(); -1: no guard
 };
 
 /// What the new process has: a process group of its own; SIGKILL when the calling thread's process dies; no

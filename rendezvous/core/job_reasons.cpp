@@ -67,7 +67,7 @@ std::string Job::ending_reason(Instant now) const {
 /// Why a round of `nodes` is formed now.
 std::string Job::forming_reason(int nodes) const {
   if (!ending_.reason.empty()) return ending_.reason;
-  if (nodes == 1 && policy_.max_nodes == 1) return "the node is here";
+  if (nodes == 1 && policy_.max_nodes == 1) return "a job of one node";
   if (nodes == policy_.max_nodes) return fmt::format("all {} are here", count_of(nodes, "node"));
   return fmt::format("{} of {} nodes {} here and {}", nodes, range_of(policy_.min_nodes, policy_.max_nodes),
                      nodes == 1 ? "is" : "are",

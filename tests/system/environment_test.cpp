@@ -106,5 +106,18 @@ TEST(WorkerEnvironment, SignalsHaveTheirDefaults) {
   EXPECT_THAT(content(job.folder / "signals"), IsEmpty());
 }
 
+TEST(WorkerEnvironment, ASmallLimitOfDescriptorsHoldsForWorkersButNotForTheirNumber) {
+  const Job job;
+  const auto ended = run({"/usr/bin/prlimit", "--nofile=256:4096", kMuster, "--nproc-per-node=100",
+                          "/bin/cat", "/proc/self/limits"},
+                         job.options());
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  int seen = 0;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("Max open files            256                  4096") != std::string::npos) ++seen;
+  EXPECT_EQ(seen, 100) << ended.out.substr(0, 2000);
+}
+
 }  // namespace
 }  // namespace muster::test

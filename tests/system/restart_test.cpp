@@ -21,9 +21,10 @@ std::string variable(const std::string& environment, const std::string& name) {
 
 TEST(Restart, AFailureInTheFirstRoundIsMadeGoodByTheSecond) {
   const Job job;
-  const auto ended =
-      job.run("--nproc-per-node=2 --max-restarts=3",
-              "env " + (job.folder / "env-{round}-{rank}") + " then if-rank 1 then if-round 1 then exit 5");
+  const auto ended = job.run(
+      "--nproc-per-node=2 --max-restarts=3",
+      "env " + (job.folder / "env-{round}-{rank}") + " then touch " + (job.folder / "wrote-{round}-{rank}") +
+          " then if-rank 1 then if-round 1 then await " + (job.folder / "wrote-1-0") + " then exit 5");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("succeeded after 1 restart"));
   for (const char* rank : {"0", "1"}) {
