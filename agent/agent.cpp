@@ -50,6 +50,11 @@ Agent::~Agent() = default;
 
 void Agent::start(std::function<void(AgentResult)> done) {
   done_ = std::move(done);
+  auto channel = WorkerChannel::open(io_.get_executor(), [this](Event event) { take(std::move(event)); });
+  if (channel)
+    channel_ = std::move(*channel);
+  else
+    carry_out(Say{channel.error().sentence()});
   link_.on_message([this](const rendezvous::DaemonMessage& message) { take(FromDaemon{message}); });
   link_.start();
   take(Begin{});
@@ -100,7 +105,10 @@ void Agent::arm_timer() {
 
 void Agent::carry_out(const SendToDaemon& effect) { link_.send(effect.message); }
 
-void Agent::carry_out(const StartWorkers& effect) { workers_.start(effect.assignment); }
+void Agent::carry_out(const StartWorkers& effect) {
+  if (channel_) channel_->start_round(effect.assignment.round, supervisor_.group().size());
+  workers_.start(effect.assignment, channel_ ? channel_->name() : "");
+}
 
 void Agent::carry_out(const SignalWorker& effect) {
   if (const auto sent = workers_.signal(effect); !sent) carry_out(Say{sent.error().sentence()});
@@ -127,8 +135,10 @@ void Agent::carry_out(const SweepGroup& effect) {
                      [this](std::vector<std::string> survivors) { take(GroupSwept{std::move(survivors)}); });
 }
 
-// Only a worker that listens is asked, and no channel to workers exists that could make one listen.
-void Agent::carry_out(const AskToSave&) { assert(false); }
+void Agent::carry_out(const AskToSave& effect) {
+  assert(channel_);  // only a worker that listens is asked
+  channel_->ask_to_save(effect.local_rank, effect.grace);
+}
 
 void Agent::carry_out(const Say& effect) {
   if (say_) say_(effect.sentence);
@@ -143,6 +153,7 @@ void Agent::carry_out(const Finish& effect) {
   result.workers = workers_.records();
   for (const int number : std::exchange(open_stores_, {})) stores_.close(number);
   link_.close();
+  channel_.reset();
   descendants_.stop();
   timer_.cancel();
   stop_signals_.cancel();

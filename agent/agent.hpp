@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/channel/worker_channel.hpp"
 #include "agent/core/supervisor.hpp"
 #include "agent/process/descendants.hpp"
 #include "agent/process/guard.hpp"
@@ -85,6 +86,8 @@ class Agent {
   Descendants descendants_;
   Supervisor supervisor_;
   Workers workers_;
+  std::unique_ptr<WorkerChannel>
+      channel_;  ///< none: its socket could not be made, and workers are only signalled
 
   std::deque<Event> events_;  ///< as many as one effect brings about: a few for each worker
   bool stepping_ = false;

@@ -47,8 +47,9 @@ void Workers::child_changed() {
 
 // All forks first, the reading of output after them: what is registered with Asio is registered again in each
 // forked child.
-void Workers::start(const rendezvous::Assignment& assignment) {
+void Workers::start(const rendezvous::Assignment& assignment, const std::string& channel) {
   assignment_ = assignment;
+  channel_ = channel;
   slots_.clear();
   slots_.reserve(static_cast<std::size_t>(options_.local_workers));
   for (int local_rank = 0; local_rank < options_.local_workers; ++local_rank) {
@@ -122,6 +123,7 @@ std::vector<std::string> Workers::environment_of(const Slot& slot) const {
   place.run_id = options_.run_id;
   if (!slot.folder.empty()) place.error_file = slot.folder / "error.json";
   place.agent_mark = guard_.mark();
+  place.channel = channel_;
   place.usable_cpus = options_.usable_cpus;
   return worker_environment(options_.environment, assignment_, place);
 }

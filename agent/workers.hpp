@@ -51,7 +51,8 @@ class Workers {
   Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
           Descendants& descendants, StoreUsed store_used, Emit emit);
 
-  void start(const rendezvous::Assignment& assignment);
+  /// `channel`: what MUSTER_CHANNEL says to them; empty: it is not set.
+  void start(const rendezvous::Assignment& assignment, const std::string& channel);
   /// A failed kill(2) comes back: there is nothing that the agent can do but say it.
   Result<void> signal(const SignalWorker& wanted);
   std::string state_of(int local_rank) const;
@@ -90,6 +91,7 @@ class Workers {
   UniqueFd no_input_;      ///< /dev/null
 
   rendezvous::Assignment assignment_;
+  std::string channel_;
   std::vector<Slot> slots_;
   std::vector<WorkerRecord> records_;
 };

@@ -42,8 +42,11 @@ int train(int argc, char** argv) {
                              .batch_size = options.fit.batch_size};
   Checkpointer checkpointer({.folder = options.checkpoint_dir, .keep_last = options.keep_last}, identity,
                             parameters, optimizer, group, report);
-  Fit fit({model, optimizer, group, train_set, test_set, checkpointer, report}, options.fit);
+  const Supervision supervision{.progress = [&](std::int64_t step) { worker.progress(step); },
+                                .asked_to_save = [&] { return worker.asked_to_save(); }};
+  Fit fit({model, optimizer, group, train_set, test_set, checkpointer, report, supervision}, options.fit);
   fit.run();
+  if (fit.drained()) return worker.drained(fit.saved_step());
 
   if (worker.is_rank_zero() && !options.export_file.empty()) {
     export_parameters(options.export_file, parameters);

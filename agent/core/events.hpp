@@ -74,6 +74,10 @@ struct StopSignal {
 struct WorkerListens {
   int local_rank = 0;
 };
+/// It closed its end: it can be asked no longer.
+struct WorkerDeaf {
+  int local_rank = 0;
+};
 struct WorkerSafe {
   int local_rank = 0;
   std::int64_t step = -1;
@@ -86,9 +90,9 @@ struct WorkerProgress {
 /// Time passed: wake_at() is here.
 struct Tick {};
 
-using Event =
-    std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded, WorkerOutput,
-                 WorkerState, GroupSwept, StopSignal, WorkerListens, WorkerSafe, WorkerProgress, Tick>;
+using Event = std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded,
+                           WorkerOutput, WorkerState, GroupSwept, StopSignal, WorkerListens, WorkerDeaf,
+                           WorkerSafe, WorkerProgress, Tick>;
 
 // ---- effects -------------------------------------------------------------------------------------------
 

@@ -119,11 +119,24 @@ void Supervisor::report_failure(const WorkerOutput& output) {
   send(rendezvous::WorkerFailed{assignment_->round, std::move(failure)});
 }
 
-void Supervisor::on(const WorkerListens& event, Instant) { group_.at(event.local_rank).listens = true; }
+void Supervisor::on(const WorkerListens& event, Instant) {
+  if (!is_member(event.local_rank)) return;
+  group_.at(event.local_rank).listens = true;
+  if (draining_) effects_.push_back(AskToSave{event.local_rank, drain_grace_});
+}
 
-void Supervisor::on(const WorkerProgress& event, Instant) {
+void Supervisor::on(const WorkerDeaf& event, Instant) {
+  if (!is_member(event.local_rank)) return;
+  group_.at(event.local_rank).listens = false;
+  if (draining_) answer_drain_if_all_safe();
+}
+
+void Supervisor::on(const WorkerProgress& event, Instant now) {
+  if (!is_member(event.local_rank)) return;
   group_.at(event.local_rank).step = event.step;
-  if (in_round()) send(rendezvous::Progress{assignment_->round, event.step});
+  if (progress_told_at_ && now - *progress_told_at_ < options_.progress_interval) return;
+  progress_told_at_ = now;
+  send(rendezvous::Progress{assignment_->round, event.step});
 }
 
 // ---- draining ------------------------------------------------------------------------------------------
@@ -131,6 +144,7 @@ void Supervisor::on(const WorkerProgress& event, Instant) {
 void Supervisor::hear(const rendezvous::Drain& message, Instant) {
   if (!round_is(message.round) || draining_) return;
   draining_ = true;
+  drain_grace_ = message.grace;
   say("round " + std::to_string(message.round) + " ends: " + message.reason);
   for (const int local_rank : group_.running())
     if (group_.at(local_rank).listens) effects_.push_back(AskToSave{local_rank, message.grace});
@@ -138,10 +152,11 @@ void Supervisor::hear(const rendezvous::Drain& message, Instant) {
 }
 
 void Supervisor::on(const WorkerSafe& event, Instant) {
-  if (!draining_) return;
+  // The others may have heard of the drain before this node did, and all ranks act after the same step.
+  if (!is_member(event.local_rank)) return;
   group_.at(event.local_rank).safe = true;
   group_.at(event.local_rank).step = event.step;
-  answer_drain_if_all_safe();
+  if (draining_) answer_drain_if_all_safe();
 }
 
 // A worker that cannot be asked has nothing to say; one that has ended needs not.
@@ -278,6 +293,8 @@ void Supervisor::decide_after_group() {
   } else if (in_round() && !told_success_ && group_.all_succeeded() && !group_.any_saved()) {
     told_success_ = true;
     send(rendezvous::WorkersSucceeded{assignment_->round});
+  } else if (in_round() && group_.all_succeeded() && group_.any_saved()) {
+    answer_drain_if_all_safe();  // or say that they saved and left unasked
   }
 }
 

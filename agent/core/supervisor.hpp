@@ -38,6 +38,7 @@ struct SupervisorOptions {
   Graces graces;
   Duration after_kill_limit = std::chrono::seconds(5);
   Duration sweep_limit = std::chrono::seconds(5);
+  Duration progress_interval = std::chrono::seconds(1);  ///< the daemon hears of steps so often at most
 };
 
 class Supervisor {
@@ -70,6 +71,7 @@ class Supervisor {
   void on(const GroupSwept& event, Instant now);
   void on(const StopSignal& event, Instant now);
   void on(const WorkerListens& event, Instant now);
+  void on(const WorkerDeaf& event, Instant now);
   void on(const WorkerSafe& event, Instant now);
   void on(const WorkerProgress& event, Instant now);
   void on(const Tick& event, Instant now);
@@ -92,6 +94,7 @@ class Supervisor {
   void rejoin();
   void finish(rendezvous::Outcome outcome, int stop_signal);
 
+  bool is_member(int local_rank) const { return in_round() && local_rank < group_.size(); }
   bool in_round() const { return assignment_.has_value(); }
   bool round_is(int round) const { return in_round() && assignment_->round == round; }
   int rank_of(int local_rank) const { return assignment_->first_rank + local_rank; }
@@ -114,7 +117,9 @@ class Supervisor {
   StopLadder ladder_;
   Sweep sweep_ = Sweep::not_yet;
   bool draining_ = false;
+  Duration drain_grace_{};
   bool drain_answered_ = false;
+  std::optional<Instant> progress_told_at_;
   bool told_success_ = false;
   bool stop_asked_ = false;  ///< by StopWorkers
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/worker_lines.hpp"
+
 namespace muster::agent {
 
 namespace {
@@ -39,6 +41,7 @@ std::vector<std::string> ours(const rendezvous::Assignment& assignment, const Wo
   text("TORCHELASTIC_ERROR_FILE", place.error_file);
   number("MUSTER_ROUND", assignment.round);
   text("MUSTER_NODE", place.node);
+  if (!place.channel.empty()) text(kWorkerChannelVariable, place.channel);
   if (!place.agent_mark.empty()) entries.push_back(place.agent_mark);
   return entries;
 }

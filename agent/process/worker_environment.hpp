@@ -18,6 +18,7 @@ struct WorkerPlace {
   std::string run_id;
   std::string error_file;  ///< where the worker may say why it failed; may be empty
   std::string agent_mark;  ///< "NAME=value" that every process of this agent's job carries; may be empty
+  std::string channel;     ///< of MUSTER_CHANNEL, by which the worker can speak with the agent; may be empty
   int usable_cpus = 1;     ///< on this node, by affinity and cgroup quota
 };
 

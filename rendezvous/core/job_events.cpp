@@ -124,7 +124,11 @@ bool Job::lose_those_away() {
 }
 
 void Job::hear(const NodeId& node, const WorkersSafe& safe) {
-  if (live(safe.round) && phase_ == Phase::draining) round_->mark_safe(node, safe.step);
+  if (!live(safe.round) || !round_->seat(node)) return;
+  if (phase_ == Phase::draining) round_->mark_safe(node, safe.step);
+  if (phase_ != Phase::running) return;
+  note_change();
+  stop_round(node + "'s workers saved and left unasked");
 }
 
 void Job::hear(const NodeId& node, const WorkersStopped& stopped) {

@@ -186,6 +186,41 @@ def scenario_A9_a_third_node_joins_later(lab):
         launch.await_exit(0)
 
 
+def events_of(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+
+
+def training(lab, *more):
+    """ddp_mnist, which saves only when it is asked to, and the path of its metrics."""
+    metrics = f"{lab.folder}/metrics.jsonl"
+    open(metrics, "w").close()
+    return lab.program("ddp_mnist", "--epochs=3", f"--checkpoint-dir={lab.folder}/checkpoint",
+                       "--checkpoint-every=1000000", f"--metrics-file={metrics}", *more), metrics
+
+
+def reached(metrics, step):
+    return lambda: any(e["event"] == "step" and e["step"] >= step for e in events_of(metrics))
+
+
+def scenario_D12_F4_a_node_that_joins_costs_no_step(lab):
+    """Workers save when they are asked to, all at the same step, and the larger world goes on from there."""
+    program, metrics = training(lab)
+    # The "hosts" share this machine's few cores.
+    start = lambda node: lab.launch(node, options(lab, "1:3"), program, {"OMP_NUM_THREADS": "1"})  # noqa: E731
+    launches = [start(node) for node in lab.nodes[:2]]
+    await_that(reached(metrics, 30), "step 30 is done by two nodes")
+    launches.append(start(lab.nodes[2]))
+    for launch in launches:
+        launch.await_exit(0)
+    assert "3 nodes, 3 workers" in launches[2].output(), launches[2].output()
+    events = events_of(metrics)
+    drained = [e["step"] for e in events if e["event"] == "drained"]
+    assert drained and drained == [e["step"] for e in events if e["event"] == "resumed"], events
+    steps = [e["step"] for e in events if e["event"] == "step"]
+    assert steps == list(range(1, len(steps) + 1)), "a step was repeated or left out"
+
+
 def scenario_D5_a_node_that_is_told_to_leave_is_let_go(lab):
     program, go = until_marked(lab)
     launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes]

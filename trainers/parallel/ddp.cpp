@@ -54,7 +54,9 @@ void DataParallel::build_buckets(const std::vector<Parameter*>& parameters, Buck
       bucket.parameters.push_back(ready_order[place]);
       count += ready_order[place]->value.count();
     }
-    bucket.gradients = Tensor({count});
+    const bool is_last = bucket.parameters.back() == parameters.front();
+    bucket.gradients = Tensor({count + (is_last ? 1 : 0)});
+    if (is_last) flag_ = &bucket.gradients.values().back();
     bucket.ready.assign(places.size(), false);
     buckets_.push_back(std::move(bucket));
   }
@@ -93,6 +95,10 @@ void DataParallel::check_all_started() const {
                          " in this step: every parameter must be used in every backward pass");
 }
 
+void DataParallel::raise_flag(bool raised) {
+  if (flag_) *flag_ = raised ? 1 : 0;
+}
+
 void DataParallel::finish_gradients() {
   check_all_started();
   for (auto& bucket : buckets_) {
@@ -101,6 +107,7 @@ void DataParallel::finish_gradients() {
     bucket.ready.assign(bucket.ready.size(), false);
   }
   next_to_start_ = 0;
+  flag_was_raised_ = flag_ && *flag_ > 0;
 }
 
 }  // namespace muster::trainers

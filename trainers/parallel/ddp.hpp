@@ -41,6 +41,11 @@ class DataParallel {
   /// the other ranks would hang), CollectiveError as Work::wait does.
   void finish_gradients();
 
+  /// One bit that travels with the next step's gradients, at no message of its own. Before backward().
+  void raise_flag(bool raised);
+  /// Some rank had raised its flag for the step that finish_gradients() ended: the same answer on every rank.
+  bool flag_was_raised() const { return flag_was_raised_; }
+
   std::size_t bucket_count() const { return buckets_.size(); }
 
  private:
@@ -59,6 +64,8 @@ class DataParallel {
 
   worker::ProcessGroup& group_;
   std::vector<Bucket> buckets_;
+  float* flag_ = nullptr;  ///< behind the last bucket's gradients
+  bool flag_was_raised_ = false;
   std::size_t next_to_start_ = 0;
 };
 

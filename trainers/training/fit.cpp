@@ -31,15 +31,17 @@ void Fit::run() {
   while (state_.epoch < options_.epochs && !at_step_limit()) {
     const auto start = Clock::now();
     train_stretch();
+    if (drained_) break;
     finish_stretch(std::chrono::duration<double>(Clock::now() - start).count());
   }
   if (parts_.checkpointer.enabled() && saved_step_ != state_.step) save();
+  if (drained_) parts_.report.drained(state_, saved_step() == state_.step);
 }
 
 void Fit::train_stretch() {
   stretch_samples_ = 0;
   sampler_.start(state_.epoch, state_.position);
-  while (!sampler_.epoch_is_over() && !at_step_limit()) {
+  while (!sampler_.epoch_is_over() && !at_step_limit() && !drained_) {
     train_step(sampler_.next(options_.batch_size));
     state_.position = sampler_.position();
     if (parts_.checkpointer.enabled() && state_.step % options_.checkpoint_every_steps == 0) save();
@@ -50,6 +52,7 @@ void Fit::train_step(std::span<const std::uint32_t> indices) {
   parts_.train.gather(indices, batch_);
   const auto& logits = parts_.model.forward(batch_.images);
   const double loss = softmax_cross_entropy(logits, batch_.labels, logits_gradient_);
+  ddp_.raise_flag(parts_.supervision.asked_to_save());
   parts_.model.backward(logits_gradient_, InputGradient::unwanted);
   ddp_.finish_gradients();
   parts_.optimizer.step();
@@ -60,6 +63,8 @@ void Fit::train_step(std::span<const std::uint32_t> indices) {
   own_loss_samples_ += samples;
   own_loss_sum_ += loss * static_cast<double>(samples);
   parts_.report.step(state_, loss);
+  parts_.supervision.progress(state_.step);
+  drained_ = ddp_.flag_was_raised();
 }
 
 /// Adds what all ranks saw since the last call to the state, the same on every rank.

@@ -5,8 +5,10 @@
 // the same size ends with the same bits as one that was not.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "muster/worker/process_group.hpp"
 #include "trainers/data/dataset.hpp"
@@ -27,6 +29,12 @@ struct FitOptions {
   std::int64_t max_steps = 0;  ///< of the whole run, resumed steps included; 0: no limit
 };
 
+/// The run's tie to whoever supervises it; by default there is nobody.
+struct Supervision {
+  std::function<void(std::int64_t step)> progress = [](std::int64_t) {};
+  std::function<bool()> asked_to_save = [] { return false; };  ///< ranks may hear of it at different steps
+};
+
 struct FitParts {
   Module& model;
   Optimizer& optimizer;
@@ -35,6 +43,7 @@ struct FitParts {
   const ImageDataset& test;
   Checkpointer& checkpointer;
   Report& report;
+  Supervision supervision = {};
 };
 
 class Fit {
@@ -42,8 +51,14 @@ class Fit {
   /// A collective call: resumes, and makes all ranks' parameters rank 0's. All parts must outlive it.
   Fit(FitParts parts, FitOptions options);
 
-  /// A collective call: trains to the end.
+  /// A collective call: trains to the end, or to the step after which all ranks know that one of them was asked to
+  /// save; all stop after the same step then, and it is saved (if there are checkpoints).
   void run();
+
+  /// It stopped because it was asked to save.
+  bool drained() const { return drained_; }
+  /// The newest step that a checkpoint holds; 0: none.
+  std::int64_t saved_step() const { return std::max<std::int64_t>(saved_step_, 0); }
 
   const TrainingState& state() const { return state_; }
 
@@ -68,6 +83,7 @@ class Fit {
   std::int64_t own_loss_samples_ = 0;
   std::int64_t stretch_samples_ = 0;  ///< this rank's
   std::int64_t saved_step_ = -1;
+  bool drained_ = false;
 };
 
 }  // namespace muster::trainers

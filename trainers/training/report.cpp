@@ -32,6 +32,12 @@ void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& 
                       {"skipped", from.skipped}});
 }
 
+void Report::drained(const TrainingState& state, bool saved) {
+  line(fmt::format("asked to save: {} at step {}; leaves for the next round",
+                   saved ? "saved" : "there is nothing to save to (--checkpoint-dir)", state.step));
+  metrics_.write(Json{{"event", "drained"}, {"step", state.step}, {"saved", saved}});
+}
+
 void Report::step(const TrainingState& state, double loss) {
   if (!metrics_.enabled()) return;  // called in every step: not even the object is made
   metrics_.write(Json{{"event", "step"}, {"step", state.step}, {"epoch", state.epoch}, {"loss", loss}});

@@ -36,6 +36,7 @@ class Report {
   void resumed(const worker::LoadedCheckpoint& from, const TrainingState& state);
   void step(const TrainingState& state, double loss);
   void stretch(const StretchReport& report, const TrainingState& state);
+  void drained(const TrainingState& state, bool saved);
   /// Said once; training goes on with the checkpoint before.
   void checkpoint_failed(std::int64_t step, const std::string& why);
   void exported(const std::filesystem::path& path);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "worker_sdk/src/agent_channel.hpp"
 #include "worker_sdk/src/gloo_group.hpp"
 #include "worker_sdk/src/local_address.hpp"
 #include "worker_sdk/src/single_group.hpp"
@@ -30,6 +31,7 @@ std::string key_prefix(const Environment& environment) {
 
 struct Worker::Impl {
   WorkerOptions options;
+  std::unique_ptr<AgentChannel> agent;  ///< none: nobody asks and nobody listens
   // In this order: the group ends first, the store that it asks last.
   std::unique_ptr<StoreHost> host;
   std::unique_ptr<ProcessGroup> group;
@@ -63,6 +65,7 @@ std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& enviro
 Worker::Worker(Environment environment, WorkerOptions options)
     : environment_(std::move(environment)), impl_(std::make_unique<Impl>()) {
   impl_->options = options;
+  impl_->agent = AgentChannel::connect(environment_);
 }
 
 Worker::Worker(Worker&&) noexcept = default;
@@ -74,6 +77,24 @@ Worker Worker::join(WorkerOptions options) { return Worker(Environment::read(), 
 ProcessGroup& Worker::process_group() {
   if (!impl_->group) impl_->group = impl_->make_group(environment_);
   return *impl_->group;
+}
+
+void Worker::progress(std::int64_t step) {
+  if (impl_->agent) impl_->agent->progress(step);
+}
+
+bool Worker::asked_to_save() { return impl_->agent && impl_->agent->asked_to_save(); }
+
+bool Worker::drain_requested() {
+  std::int32_t asked = asked_to_save() ? 1 : 0;
+  if (environment_.world_size > 1)
+    process_group().all_reduce(buffer_of(std::span<std::int32_t>(&asked, 1)), ReduceOp::max)->wait();
+  return asked != 0;
+}
+
+int Worker::drained(std::int64_t step) {
+  if (impl_->agent) impl_->agent->safe(step);
+  return 0;
 }
 
 }  // namespace muster::worker

@@ -233,12 +233,69 @@ TEST(Supervisor, WorkersThatSavedAndLeftForADrainHaveNotFinishedTheJob) {
   EXPECT_EQ(scene.sent<rendezvous::WorkersStopped>().size(), 1u);
 }
 
-TEST(Supervisor, ProgressIsPassedOn) {
+TEST(Supervisor, D12_ARankThatSavedBeforeItsNodeHeardOfTheDrainHasNotFinishedTheJob) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(WorkerSafe{0, 812});
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSucceeded>(), IsEmpty());
+  ASSERT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSafe>(), IsEmpty()) << "said once";
+  scene.daemon(rendezvous::StopWorkers{1, "node n2 joined"});
+  EXPECT_EQ(scene.sent<rendezvous::WorkersStopped>().size(), 1u);
+}
+
+TEST(Supervisor, AWorkerThatCanBeAskedNoLongerHoldsUpNoDrain) {
+  Scene scene(2);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSafe>(), IsEmpty());
+  scene.happens(WorkerDeaf{0});
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+}
+
+TEST(Supervisor, AWorkerThatSaysHelloDuringADrainIsAskedAtOnce) {
+  Scene scene(2);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.daemon(rendezvous::Drain{1, 30s, "node n2 joined"});
+  scene.happens(WorkerListens{1});
+  ASSERT_EQ(scene.wanted<AskToSave>().size(), 1u);
+  EXPECT_EQ(scene.wanted<AskToSave>()[0].local_rank, 1);
+  scene.happens(WorkerSafe{0, 5});
+  EXPECT_THAT(scene.sent<rendezvous::WorkersSafe>(), IsEmpty());
+  scene.happens(WorkerSafe{1, 5});
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+}
+
+TEST(Supervisor, ProgressIsPassedOnOnceASecond) {
   Scene scene;
   scene.runs();
-  scene.happens(WorkerProgress{1, 42});
-  ASSERT_EQ(scene.sent<rendezvous::Progress>().size(), 1u);
-  EXPECT_EQ(scene.sent<rendezvous::Progress>()[0].step, 42);
+  for (const int step : {42, 2000}) {
+    scene.happens(WorkerProgress{1, step});
+    ASSERT_EQ(scene.sent<rendezvous::Progress>().size(), 1u);
+    EXPECT_EQ(scene.sent<rendezvous::Progress>()[0].step, step);
+    scene.happens(WorkerProgress{1, step + 1});
+    EXPECT_THAT(scene.sent<rendezvous::Progress>(), IsEmpty());
+    scene.after(1s);
+  }
+}
+
+TEST(Supervisor, WhatAWorkerSaysAfterItsRoundIsNotHeard) {
+  Scene scene(1);
+  scene.runs();
+  scene.daemon(rendezvous::StopWorkers{1, "node n2 joined"});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.swept();
+  scene.happens(WorkerListens{0});
+  scene.happens(WorkerProgress{0, 1});
+  scene.happens(WorkerSafe{0, 1});
+  scene.happens(WorkerDeaf{0});
+  EXPECT_THAT(scene.sent<rendezvous::Progress>(), IsEmpty());
 }
 
 TEST(Supervisor, ARefusalEndsTheJobHereWithItsReason) {

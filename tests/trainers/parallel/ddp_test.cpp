@@ -91,8 +91,22 @@ TEST(DataParallel, ABucketStartsAsSoonAsItIsFull) {
     EXPECT_THAT(group.calls, ElementsAre("all_reduce 18"));
     parameters[1]->gradient_is_ready();
     parameters[0]->gradient_is_ready();
-    EXPECT_THAT(group.calls, ElementsAre("all_reduce 18", "all_reduce 35"));
+    EXPECT_THAT(group.calls, ElementsAre("all_reduce 18", "all_reduce 36"));  // the flag, too
     ddp.finish_gradients();
+  });
+}
+
+TEST(DataParallel, AFlagThatOneRankRaisesIsSeenByAllAfterTheSameStep) {
+  ThreadWorld world(3);
+  world.run([&](ThreadGroup& group) {
+    auto model = multi_layer_perceptron(kWidths, 0);
+    DataParallel ddp(model.parameters(), group);
+    for (int step = 0; step < 5; ++step) {
+      ddp.raise_flag(group.rank() == 1 && step == 2);
+      compute_gradients(model, group.rank() * 4, 4);
+      ddp.finish_gradients();
+      EXPECT_EQ(ddp.flag_was_raised(), step == 2);
+    }
   });
 }
 
@@ -108,7 +122,7 @@ TEST(DataParallel, BucketsStartInOrderWhateverOrderTheyFillIn) {
     EXPECT_THAT(group.calls, ElementsAre());
     parameters[2]->gradient_is_ready();
     parameters[3]->gradient_is_ready();
-    EXPECT_THAT(group.calls, ElementsAre("all_reduce 18", "all_reduce 35"));
+    EXPECT_THAT(group.calls, ElementsAre("all_reduce 18", "all_reduce 36"));  // the flag, too
     ddp.finish_gradients();
   });
 }

@@ -46,6 +46,7 @@ struct RunPlan {
   FitOptions fit = {.epochs = 2, .batch_size = 8, .seed = 3, .checkpoint_every_steps = 7, .max_steps = 0};
   std::filesystem::path checkpoints = {};
   std::int64_t dies_at = -1;
+  std::function<bool(int rank, std::int64_t step)> asked_to_save = [](int, std::int64_t) { return false; };
 };
 
 class FitTest : public testing::Test {
@@ -64,8 +65,15 @@ class FitTest : public testing::Test {
     const RunIdentity identity{.model = "m", .samples = kTrainSamples, .seed = plan.fit.seed};
     Checkpointer checkpointer({.folder = plan.checkpoints}, identity, model.parameters(), optimizer, group,
                               report);
-    Fit fit({model, optimizer, group, *train_, *test_, checkpointer, report}, plan.fit);
+    std::int64_t steps_done = 0;
+    const Supervision supervision{
+        .progress = [&](std::int64_t step) { steps_done = step; },
+        .asked_to_save = [&] { return plan.asked_to_save(group.rank(), steps_done); }};
+    Fit fit({model, optimizer, group, *train_, *test_, checkpointer, report, supervision}, plan.fit);
     fit.run();
+    if (fit.drained()) {
+      EXPECT_EQ(fit.saved_step(), plan.checkpoints.empty() ? 0 : fit.state().step);
+    }
     RunResult result{.accuracy = evaluate(model, *test_, group), .state = fit.state()};
     for (auto* parameter : model.parameters()) {
       const auto values = parameter->value.values();
@@ -117,6 +125,26 @@ TEST_F(FitTest, KilledAndResumedGivesTheSameBits) {
     plan.dies_at = -1;
     ASSERT_EQ(run(plan).parameters, whole);
   }
+}
+
+TEST_F(FitTest, D12_AskedToSaveAllRanksStopAfterTheSameStepAndNoStepIsLost) {
+  const auto whole = run({}).parameters;
+  // In the middle, in the last step of an epoch, at the very end; only rank 1 is asked.
+  for (const std::int64_t asked_at : {0, 5, 12, 13, 25}) {
+    SCOPED_TRACE(asked_at);
+    RunPlan plan;
+    plan.checkpoints = scratch_ / std::to_string(asked_at);
+    plan.asked_to_save = [&](int rank, std::int64_t step) { return rank == 1 && step >= asked_at; };
+    EXPECT_EQ(run(plan).state.step, asked_at + 1);
+    plan.asked_to_save = [](int, std::int64_t) { return false; };
+    ASSERT_EQ(run(plan).parameters, whole);
+  }
+}
+
+TEST_F(FitTest, AskedToSaveWithoutCheckpointsItLeavesAtTheStepsEdge) {
+  RunPlan plan;
+  plan.asked_to_save = [](int, std::int64_t step) { return step >= 3; };
+  EXPECT_EQ(run(plan).state.step, 4);
 }
 
 TEST_F(FitTest, WorldsOfAnySizeAgreeAtTheSameGlobalBatch) {

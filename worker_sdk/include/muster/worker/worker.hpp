@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "muster/worker/environment.hpp"
@@ -17,8 +18,8 @@ struct WorkerOptions {
 /// One for each process. Not thread-safe.
 class Worker {
  public:
-  /// Reads the environment. The store is connected when a group is first asked for. Throws
-  /// std::invalid_argument.
+  /// Reads the environment and says hello to the agent. The store is connected when a group is first asked for.
+  /// Throws std::invalid_argument.
   static Worker join(WorkerOptions options = {});
 
   const Environment& environment() const { return environment_; }
@@ -27,6 +28,25 @@ class Worker {
   /// The group of all ranks, made at the first call. A world of one needs no network. Throws CollectiveError
   /// that names the store's address or the ranks that did not come.
   ProcessGroup& process_group();
+
+  // Before the set of nodes changes, muster asks the workers to save, waits until they have, and starts the next round
+  // from there: no step is lost. Under another launcher nobody asks.
+  //
+  //   worker.progress(step);
+  //   if (worker.drain_requested()) { save(step); return worker.drained(step); }
+
+  /// This step is done: for whoever looks at the job (`musterctl status`). Cheap enough for every step.
+  void progress(std::int64_t step);
+
+  /// This rank was asked to save. The others may hear of it a step earlier or later: before acting on it, ranks have to
+  /// agree, by drain_requested() or by what they exchange anyway. Costs a system call.
+  bool asked_to_save();
+
+  /// A collective call: some rank was asked to save; the same answer on every rank. Costs an all-reduce of one number.
+  bool drain_requested();
+
+  /// All up to this step is saved (0: there is nothing to save). The exit code to leave with: 0.
+  int drained(std::int64_t step);
 
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;

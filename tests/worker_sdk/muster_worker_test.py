@@ -1,0 +1,83 @@
+"""worker_sdk/python/muster_worker.py against an agent of the test's own."""
+
+import io
+import os
+import pathlib
+import socket
+import sys
+import unittest
+from contextlib import redirect_stderr
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "worker_sdk/python"))
+import muster_worker  # noqa: E402
+
+
+class MusterWorkerTest(unittest.TestCase):
+    def setUp(self):
+        self.name = f"@muster-test-{os.getpid()}"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind("\0" + self.name[1:])
+        self.listener.listen()
+        self.addCleanup(self.listener.close)
+        self.worker = muster_worker.Worker({"RANK": "3", "LOCAL_RANK": "1", "MUSTER_ROUND": "2",
+                                            "MUSTER_CHANNEL": self.name})
+        self.agent, _ = self.listener.accept()
+        self.agent.settimeout(10)
+        self.addCleanup(self.agent.close)
+
+    def heard(self):
+        return self.agent.recv(4096).decode()
+
+    def test_says_hello_first(self):
+        self.assertEqual(self.heard(), "hello 1 2 1\n")
+        self.assertEqual((self.worker.rank, self.worker.local_rank, self.worker.world_size), (3, 1, 1))
+
+    def test_progress_in_every_step_is_sent_now_and_then(self):
+        self.heard()
+        for step in range(1, 1000):
+            self.worker.progress(step)
+        text = self.heard()
+        self.assertTrue(text.startswith("progress 1\n"), text)
+        self.assertLess(len(text), 500)
+
+    def test_asked_to_save_it_says_when_it_has_and_leaves_with_0(self):
+        self.heard()
+        self.assertFalse(self.worker.drain_requested())
+        self.agent.sendall(b"sa")
+        self.assertFalse(self.worker.asked_to_save())
+        self.agent.sendall(b"ve 30000\n")
+        self.assertTrue(self.worker.drain_requested())
+        self.assertTrue(self.worker.asked_to_save())
+        with self.assertRaises(SystemExit) as end:
+            self.worker.drained(812)
+        self.assertEqual(end.exception.code, 0)
+        self.assertEqual(self.heard(), "safe 812\n")
+
+    def test_an_agent_that_is_gone_only_makes_it_silent(self):
+        self.agent.close()
+        self.assertFalse(self.worker.asked_to_save())
+        self.worker.progress(1)
+
+    def test_without_a_channel_nobody_asks(self):
+        worker = muster_worker.Worker({})
+        worker.progress(1)
+        self.assertFalse(worker.drain_requested())
+
+    def test_a_channel_where_nobody_listens_is_said_once(self):
+        said = io.StringIO()
+        with redirect_stderr(said):
+            worker = muster_worker.Worker({"MUSTER_CHANNEL": "@nobody-is-here", "RANK": "5"})
+        self.assertIn("rank 5: MUSTER_CHANNEL @nobody-is-here: Connection refused", said.getvalue())
+        self.assertFalse(worker.asked_to_save())
+
+    def test_a_variable_that_is_no_number_is_named(self):
+        with self.assertRaisesRegex(ValueError, "RANK=x: expected a number"):
+            muster_worker.Worker({"RANK": "x"})
+
+    def test_in_a_world_of_several_it_has_to_agree(self):
+        with self.assertRaisesRegex(ValueError, "torch.distributed"):
+            muster_worker.Worker({"WORLD_SIZE": "2"}).drain_requested()
+
+
+if __name__ == "__main__":
+    unittest.main()
