@@ -49,8 +49,8 @@ std::optional<WorkerLine> parse(Word word, std::string_view numbers) {
 }
 
 Error broken(std::string_view line, const char* why) {
-  return {"the channel between a worker and its agent", fmt::format("{}: {:?}", why, line.substr(0, kMaxWorkerLine)),
-          "the connection is closed"};
+  return {"the channel between a worker and its agent",
+          fmt::format("{}: {:?}", why, line.substr(0, kMaxWorkerLine)), "the connection is closed"};
 }
 
 }  // namespace

@@ -38,18 +38,21 @@ class WorkerChannel::Session : public std::enable_shared_from_this<Session> {
   Session(Protocol::socket socket, WorkerChannel& channel) : socket_(std::move(socket)), channel_(&channel) {}
 
   void read() {
-    socket_.async_read_some(asio::buffer(buffer_), [self = shared_from_this()](const auto& error, std::size_t count) {
-      if (!self->channel_) return;
-      if (error || !self->take({self->buffer_.data(), count})) return self->channel_->ended(self);
-      self->read();
-    });
+    socket_.async_read_some(asio::buffer(buffer_),
+                            [self = shared_from_this()](const auto& error, std::size_t count) {
+                              if (!self->channel_) return;
+                              if (error || !self->take({self->buffer_.data(), count}))
+                                return self->channel_->ended(self);
+                              self->read();
+                            });
   }
 
   void ask_to_save(Duration grace) {
     if (!request_.empty()) return;  // asked once already
     request_ = worker_line(SaveLine{std::chrono::duration_cast<std::chrono::milliseconds>(grace)});
     // A failed write is followed by a failed read, which ends the session.
-    asio::async_write(socket_, asio::buffer(request_), [self = shared_from_this()](const auto&, std::size_t) {});
+    asio::async_write(socket_, asio::buffer(request_),
+                      [self = shared_from_this()](const auto&, std::size_t) {});
   }
 
   /// The channel calls nothing of it afterwards, nor it anything of the channel.
@@ -84,7 +87,8 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(asio::any_io_executor
   acceptor.open(Protocol(), error);
   if (!error) acceptor.bind(Protocol::endpoint('\0' + name.substr(1)), error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return errno_error("the channel to workers, " + name, error.value(), "workers cannot be asked to save");
+  if (error)
+    return errno_error("the channel to workers, " + name, error.value(), "workers cannot be asked to save");
   return std::unique_ptr<WorkerChannel>(new WorkerChannel(std::move(acceptor), name, std::move(emit)));
 }
 

@@ -26,7 +26,8 @@ TEST(WorkerLines, MayBeCutAnywhere) {
     WorkerLineReader reader;
     auto lines = reader.put(text.substr(0, cut)).value();
     for (const auto& line : reader.put(text.substr(cut)).value()) lines.push_back(line);
-    EXPECT_THAT(lines, ElementsAre(WorkerLine(HelloLine{1, 2, 0}), WorkerLine(ProgressLine{INT64_MAX}))) << cut;
+    EXPECT_THAT(lines, ElementsAre(WorkerLine(HelloLine{1, 2, 0}), WorkerLine(ProgressLine{INT64_MAX})))
+        << cut;
   }
 }
 
@@ -37,8 +38,8 @@ TEST(WorkerLines, WordsOfANewerPeerArePassedOver) {
 
 TEST(WorkerLines, WrongNumbersAndEndlessLinesBreakTheConnection) {
   for (const char* text : {"progress\n", "progress \n", "progress x\n", "progress -1\n", "progress 1 2\n",
-                           "progress 9223372036854775808\n", "hello 1 2\n", "hello 1 2 3 4\n", "hello 1 2 -3\n",
-                           "save 1.5\n", "safe  1\n"}) {
+                           "progress 9223372036854775808\n", "hello 1 2\n", "hello 1 2 3 4\n",
+                           "hello 1 2 -3\n", "save 1.5\n", "safe  1\n"}) {
     const auto refused = WorkerLineReader().put(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_THAT(refused.error().sentence(), HasSubstr("wrong numbers"));

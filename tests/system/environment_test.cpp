@@ -74,6 +74,7 @@ TEST(WorkerEnvironment, O2_NothingElseIsChanged) {
                                           "MASTER_ADDR",
                                           "MASTER_PORT",
                                           "MUSTER_AGENT",
+                                          "MUSTER_CHANNEL",
                                           "MUSTER_NODE",
                                           "MUSTER_ROUND",
                                           "PYTHONUNBUFFERED",

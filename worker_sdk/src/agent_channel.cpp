@@ -48,7 +48,8 @@ std::unique_ptr<AgentChannel> AgentChannel::connect(const Environment& environme
 }
 
 AgentChannel::AgentChannel(UniqueFd fd, const Environment& environment) : fd_(std::move(fd)) {
-  send(worker_line(HelloLine{.round = environment.round, .local_rank = environment.local_rank}), kPatienceForSafe);
+  send(worker_line(HelloLine{.round = environment.round, .local_rank = environment.local_rank}),
+       kPatienceForSafe);
 }
 
 void AgentChannel::progress(std::int64_t step) {

@@ -87,10 +87,10 @@ TEST_F(WorkerChannelTest, AWorkerListensTellsItsStepsAndSaves) {
 
 TEST_F(WorkerChannelTest, WhoIsNotOfThisRoundOrSaysNonsenseIsCutOff) {
   const std::string endless(100, 'x');
-  for (const std::string& text : {std::string("hello 1 1 0\n"), std::string("hello 2 2 0\n"),
-                                  std::string("hello 1 2 2\n"), std::string("progress 5\n"), endless,
-                                  std::string("hello 1 2 0\nhello 1 2 1\n"),
-                                  std::string("hello 1 2 0\nprogress -5\n")}) {
+  for (const std::string& text :
+       {std::string("hello 1 1 0\n"), std::string("hello 2 2 0\n"), std::string("hello 1 2 2\n"),
+        std::string("progress 5\n"), endless, std::string("hello 1 2 0\nhello 1 2 1\n"),
+        std::string("hello 1 2 0\nprogress -5\n")}) {
     SCOPED_TRACE(text);
     auto stranger = connect();
     stranger.say(text);
