@@ -110,7 +110,7 @@ Result<void> Workers::start_one(Slot& slot) {
   descendants_.worker_started(*pid);
   records_[slot.record].pid = *pid;
   records_[slot.record].started_unix_ms = unix_time_ms();
-  emit_(WorkerStarted{slot.local_rank, *pid});
+  emit_(WorkerStarted{slot.local_rank, *pid, std::chrono::steady_clock::now()});
   return {};
 }
 

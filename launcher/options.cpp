@@ -153,6 +153,9 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
   try {
     app.parse(
         std::vector<std::string>(parts->own.rbegin(), parts->own.rend()));  // it takes them from the back
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    return Error{text.substr(0, text.find(':')), "its value is missing", kSeeHelp};
   } catch (const CLI::ParseError& error) {
     return Error{"command line", error.what(), kSeeHelp};
   }
@@ -162,6 +165,8 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
   if (auto applied = apply_all(options, found, environment); !applied) return applied.error();
   options.program = std::move(parts->program);
   if (options.help || options.version) return options;
+  if (!options.program.empty() && options.program[0].empty())
+    return Error{"program", "its name is empty", kSeeHelp};
   if (options.program.empty())
     return Error{"program", "none was given",
                  std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};

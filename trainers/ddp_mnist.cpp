@@ -8,6 +8,7 @@
 #include "trainers/training/fit.hpp"
 #include "trainers/training/model_file.hpp"
 #include "trainers/training/options.hpp"
+#include "trainers/training/writable.hpp"
 
 namespace muster::trainers {
 namespace {
@@ -32,6 +33,11 @@ int train(int argc, char** argv) {
                  .speaks = worker.is_rank_zero(),
                  .quiet = options.quiet,
                  .metrics_file = options.metrics_file});
+
+  if (worker.is_rank_zero()) {
+    if (!options.export_file.empty()) check_writable_file(options.export_file, "--export");
+    if (!options.checkpoint_dir.empty()) check_writable_folder(options.checkpoint_dir, "--checkpoint-dir");
+  }
 
   auto& group = worker.process_group();
   Adam optimizer(parameters, {.learning_rate = options.learning_rate});

@@ -35,6 +35,7 @@ struct FromDaemon {
 struct WorkerStarted {
   int local_rank = 0;
   int pid = 0;
+  Instant at{};  ///< many start in one go, and the last long after the first
 };
 
 /// The main process ended; its process group has been killed by now.

@@ -74,8 +74,8 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant) {
 
 // ---- running -------------------------------------------------------------------------------------------
 
-void Supervisor::on(const WorkerStarted& event, Instant now) {
-  group_.started(event.local_rank, event.pid, now);
+void Supervisor::on(const WorkerStarted& event, Instant) {
+  group_.started(event.local_rank, event.pid, event.at);
 }
 
 void Supervisor::on(const WorkerEnded& event, Instant now) {
@@ -193,7 +193,8 @@ void Supervisor::hear(const rendezvous::Refused& message, Instant now) {
 
 void Supervisor::on(const StopSignal& event, Instant now) {
   ++stop_signals_seen_;
-  const Duration hurried = stop_signals_seen_ == 2 ? options_.graces.hurried : Duration::zero();
+  const Duration hurried =
+      stop_signals_seen_ == 2 ? std::min(options_.graces.hurried, options_.graces.stop) : Duration::zero();
   if (stop_signals_seen_ > 1) {
     ladder_.begin(hurried, now);
     if (hurried > Duration::zero()) signal_running(event.signal_number, SignalTarget::main_process);
@@ -209,7 +210,8 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   if (running == 0) return;
   say(signal_name(event.signal_number) + " came: passed on to " + std::to_string(running) +
       (running == 1 ? " worker, which has " : " workers, which have ") + human(options_.graces.stop) +
-      " to leave; a second signal makes it " + human(options_.graces.hurried));
+      " to leave; a second signal makes it " +
+      human(std::min(options_.graces.hurried, options_.graces.stop)));
   // Also to those that had SIGTERM for another reason: they hear of the user's wish by its own name.
   ladder_.begin(options_.graces.stop, now);
   signal_running(event.signal_number, SignalTarget::main_process);

@@ -64,6 +64,24 @@ TEST(Screen, AWorkersColoursEndWithItsLine) {
   EXPECT_THAT(render_report(report), HasSubstr("\x1b[31mred\x1b[0m\n"));
 }
 
+TEST(Screen, AWorkersControlSequencesCannotTouchTheReport) {
+  JobReport report = sample_failed_job();
+  report.outcome.first_failure->last_lines = {"real\tcause",
+                                              "\x1b[2J\x1b[Hx\x1b[1;31mred",
+                                              "\x1b]0;title\ay\x1b]8;;u\x1b\\z",
+                                              "\x1b(Bw\x1b"
+                                              "7v\b\b\r!",
+                                              "cut \x1b[",
+                                              "cut \x1b",
+                                              "\x1b]never ends"};
+  const std::string text = render_report(report);
+  for (const char* wanted :
+       {"      real\tcause\n", "      x\x1b[1;31mred\x1b[0m\n", "      yz\n", "      wv!\n", "      cut \n"})
+    EXPECT_THAT(text, HasSubstr(wanted));
+  for (const char byte : {'\a', '\b', '\r'}) EXPECT_EQ(text.find(byte), std::string::npos);
+  EXPECT_EQ(text.find("\x1b["), text.find("\x1b[1;31m"));
+}
+
 TEST(Screen, NoRestartsAllowedIsSaid) {
   JobReport report = sample_failed_job();
   report.outcome.max_restarts = 2;

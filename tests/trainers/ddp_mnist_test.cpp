@@ -145,7 +145,8 @@ TEST_F(DdpMnist, BadDataIsAPermanentErrorOnEveryRank) {
   EXPECT_EQ(run_world(2, arguments({})), (std::vector<int>{2, 2}));
   for (const char* name : {"err-0", "err-1"}) {
     const auto text = read_text(folder_ / name);
-    EXPECT_THAT(text, AllOf(HasSubstr(images.string() + ": at offset "), HasSubstr("cut off, expected")));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr(images.string() + ": at offset "), HasSubstr("cut off here, expected")));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   }
 }

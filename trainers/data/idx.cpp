@@ -36,8 +36,8 @@ class Reader {
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_ERRNO) fail(std::strerror(errno));
     if (code == Z_BUF_ERROR) {
-      offset_ += std::max(got, 0);
-      fail("the compressed data is cut off, expected its end mark");
+      fail_at(static_cast<std::int64_t>(std::filesystem::file_size(path_)),
+              "the compressed data is cut off here, expected its end mark");
     }
     if (got < 0 || code != Z_OK) fail(fmt::format("the compressed data is damaged ({})", text));
     offset_ += got;

@@ -17,6 +17,16 @@ std::int64_t broadcast_outcome(worker::ProcessGroup& group, Outcome outcome) {
   return value[0];
 }
 
+/// Rank 0's text on every rank.
+std::string broadcast_text(worker::ProcessGroup& group, std::string text) {
+  std::array<std::int64_t, 1> size{static_cast<std::int64_t>(text.size())};
+  group.broadcast(worker::buffer_of(std::span<std::int64_t>(size)), 0)->wait();
+  std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  bytes.resize(static_cast<std::size_t>(size[0]));
+  group.broadcast(worker::buffer_of(std::span<std::uint8_t>(bytes)), 0)->wait();
+  return {bytes.begin(), bytes.end()};
+}
+
 worker::TensorRef reference(std::string name, Tensor& tensor) {
   return {.name = std::move(name),
           .type = worker::ElementType::f32,
@@ -63,15 +73,17 @@ void Checkpointer::resume(TrainingState& state) {
   if (!store_) return;
   if (group_.rank() != 0) {
     const auto outcome = broadcast_outcome(group_, kNone);
-    if (outcome == kUnusable) throw std::invalid_argument("rank 0 found no usable checkpoint; it says why");
+    if (outcome == kUnusable) throw std::invalid_argument(broadcast_text(group_, ""));
     if (outcome == kLoaded) share(state);
     return;
   }
   std::optional<worker::LoadedCheckpoint> loaded;
   try {
     loaded = load(state);
-  } catch (const std::invalid_argument&) {
-    broadcast_outcome(group_, kUnusable);  // the others must not wait for what never comes
+  } catch (const std::invalid_argument& error) {
+    // The others must not wait for what never comes; and whichever rank ends first, the cause is to be seen.
+    broadcast_outcome(group_, kUnusable);
+    broadcast_text(group_, error.what());
     throw;
   }
   broadcast_outcome(group_, loaded ? kLoaded : kNone);
@@ -101,6 +113,7 @@ void Checkpointer::save(const TrainingState& state) {
   if (!store_ || group_.rank() != 0) return;
   try {
     store_->save(state.step, tensors(), facts_of(state, identity_));
+    report_.checkpoint_saved(state.step);
   } catch (const worker::CheckpointError& error) {
     report_.checkpoint_failed(state.step, error.what());
   }

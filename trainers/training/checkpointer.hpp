@@ -26,8 +26,8 @@ class Checkpointer {
                Optimizer& optimizer, worker::ProcessGroup& group, Report& report);
 
   /// A collective call. Fills parameters, optimizer and state on every rank from the newest whole checkpoint;
-  /// leaves them alone where there is none. Throws std::invalid_argument on every rank if there are some and
-  /// none is usable, or if it belongs to another run; rank 0's names the reason.
+  /// leaves them alone where there is none. Throws std::invalid_argument that names the reason, on every rank, if there
+  /// are some and none is usable, or if it belongs to another run.
   void resume(TrainingState& state);
 
   /// Rank 0 writes; the others return at once. A failure (disk full) is reported, and training goes on.

@@ -69,9 +69,9 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const std::string& wh
     fmt::print("{}", app.help());
     parsed.exit_code = 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}; --help lists the options\n",
-               std::filesystem::path(argv[0]).filename().string(), error.what());
-    parsed.exit_code = 2;
+    throw std::invalid_argument(fmt::format("{}: {}; --help lists the options",
+                                            std::filesystem::path(argv[0]).filename().string(),
+                                            error.what()));
   }
   return parsed;
 }

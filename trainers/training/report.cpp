@@ -24,6 +24,7 @@ void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& 
   for (const auto& why : from.skipped) line("checkpoint skipped: " + why);
   line(fmt::format("resumed from {}: step {}, {} epochs and {} samples done", from.path.string(), state.step,
                    state.epoch, state.position));
+  saved_step_ = state.step;
   metrics_.write(Json{{"event", "resumed"},
                       {"step", state.step},
                       {"epoch", state.epoch},
@@ -60,11 +61,20 @@ void Report::stretch(const StretchReport& report, const TrainingState& state) {
                       {"samples_per_s", std::round(report.samples_per_s)}});
 }
 
+void Report::checkpoint_saved(std::int64_t step) {
+  if (checkpoint_failures_ > 0)
+    line(
+        fmt::format("checkpoint of step {} saved again, after {} that were not", step, checkpoint_failures_));
+  checkpoint_failures_ = 0;
+  saved_step_ = step;
+}
+
 void Report::checkpoint_failed(std::int64_t step, const std::string& why) {
-  if (!checkpoint_failure_said_) {
-    line(fmt::format("checkpoint of step {} not saved: {}; training goes on with the one before", step, why));
+  if (checkpoint_failures_++ == 0) {
+    const auto left = saved_step_ < 0 ? std::string("there is none before it")
+                                      : fmt::format("the newest whole one is of step {}", saved_step_);
+    line(fmt::format("checkpoint of step {} not saved: {}; {}; training goes on", step, why, left));
   }
-  checkpoint_failure_said_ = true;
   metrics_.write(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
 }
 

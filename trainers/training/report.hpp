@@ -37,7 +37,8 @@ class Report {
   void step(const TrainingState& state, double loss);
   void stretch(const StretchReport& report, const TrainingState& state);
   void drained(const TrainingState& state, bool saved);
-  /// Said once; training goes on with the checkpoint before.
+  void checkpoint_saved(std::int64_t step);
+  /// Said for the first of several in a row, and for the first that succeeds again; training goes on.
   void checkpoint_failed(std::int64_t step, const std::string& why);
   void exported(const std::filesystem::path& path);
 
@@ -46,7 +47,8 @@ class Report {
 
   ReportOptions options_;
   MetricsFile metrics_;
-  bool checkpoint_failure_said_ = false;
+  std::int64_t saved_step_ = -1;  ///< of the newest whole checkpoint; -1: there is none
+  int checkpoint_failures_ = 0;   ///< in a row
 };
 
 }  // namespace muster::trainers

@@ -58,7 +58,7 @@ class Scene {
     if (round == 1) happens(Begin{});
     assigned(round);
     for (int local_rank = 0; local_rank < workers_; ++local_rank)
-      happens(WorkerStarted{local_rank, 100 + local_rank});
+      happens(WorkerStarted{local_rank, 100 + local_rank, now});
   }
   void ends(int local_rank, ExitCause cause) { happens(WorkerEnded{local_rank, std::move(cause), 77}); }
   void output(int local_rank) {

@@ -111,6 +111,21 @@ TEST(Supervisor, AFailureTellsWhetherTheWorkerHadGotGoing) {
   }
 }
 
+TEST(Supervisor, AWorkersLifeBeginsWithItsOwnStartNotWithTheLastOnes) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.assigned(1);
+  const Instant first = scene.now;
+  scene.now += 2s;
+  scene.happens(WorkerStarted{0, 100, first});
+  scene.happens(WorkerStarted{1, 101, scene.now});
+  scene.now += 4s;
+  scene.ends(0, ExitCause::exited(3));
+  scene.output(0);
+  ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.lived_ms, 6000);
+}
+
 TEST(Supervisor, OnlyTheFirstFailureIsReportedTheOthersAreRecordedAsStoppedByMuster) {
   Scene scene;
   scene.runs();
@@ -125,7 +140,7 @@ TEST(Supervisor, AFailedStartIsAFailureAndStopsThoseThatWereStarted) {
   Scene scene(3);
   scene.happens(Begin{});
   scene.assigned(1);
-  scene.happens(WorkerStarted{0, 100});
+  scene.happens(WorkerStarted{0, 100, scene.now});
   scene.ends_with_output(1, ExitCause::start_failed(2));
   ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
   scene.ends_with_output(0, ExitCause::signalled(15));
