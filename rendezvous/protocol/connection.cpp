@@ -83,8 +83,8 @@ void Connection::take_frames() {
   }
   if (const auto size = reader_.too_long()) {
     deaf_ = true;
-    const auto head = *size >> 16;  // of a TLS record: handshake or alert, version 3.x
-    const bool tls = head == 0x1603 || head == 0x1503;
+    const auto head = *size & 0xFFFF;  // of a TLS record: u8 0x16 (handshake) or 0x15 (alert), u8 3
+    const bool tls = head == 0x0316 || head == 0x0315;
     listener->on_garbage(tls ? "it speaks TLS" : fmt::format("a frame of {} bytes was announced", *size));
   }
 }

@@ -2,6 +2,7 @@
 
 import glob
 import json
+import signal
 import sys
 
 from netns_lab import Lab
@@ -50,5 +51,6 @@ def real_network_only(lab):
 
 def main(scenarios):
     bin_dir, scenario = sys.argv[1:3]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the lab is taken down
     with Lab(bin_dir) as lab:
         scenarios["scenario_" + scenario](lab)

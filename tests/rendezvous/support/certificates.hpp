@@ -20,7 +20,7 @@ class Authority {
  public:
   explicit Authority(std::string folder) : folder_(std::move(folder)), key_(new_key()) {
     std::filesystem::create_directories(folder_);
-    certificate_ = new_certificate("authority", "", *key_);
+    certificate_ = new_certificate(std::filesystem::path(folder_).filename(), "", *key_);
     write(path("ca"), *certificate_);
   }
 
