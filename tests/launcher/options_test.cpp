@@ -107,7 +107,7 @@ TEST(CommandLine, A18_EachOptionHasAnEffectOrIsNamedOnce) {
   const std::vector<std::string> all = {"--rdzv-endpoint=n1", "--master-addr=n2", "--master-port=6000",
                                         "--node-rank=1", "--standalone"};
   const auto name = [](const std::string& word) { return word.substr(0, word.find('=')); };
-  for (const std::string& nodes : {"--nnodes=1", "--nnodes=2"})
+  for (const std::string nodes : {"--nnodes=1", "--nnodes=2"})
     for (const auto& first : all)
       for (const auto& second : all) {
         const auto options = parse_command_line({nodes, first, second, "prog"}, environment_of({}));
