@@ -3,6 +3,7 @@
 // accepted must leave a job that can be written down and taken up again.
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -33,7 +34,7 @@ Job job_of_two() {
   JobPolicy policy;
   policy.min_nodes = 1;
   policy.max_nodes = 2;
-  Job job("job", policy, Instant{});
+  Job job("job", policy);
   for (const char* node : {"a", "b"}) {
     NodeOffer offer;
     offer.node = offer.host = offer.incarnation = node;
