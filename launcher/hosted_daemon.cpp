@@ -109,10 +109,21 @@ Result<pid_t> start_daemon(const DaemonCommand& command, const std::vector<Uniqu
   if (!handed) return handed.error();
   SpawnLists lists;
   if (const int error = prepare(lists, command, *handed)) return errno_error(path, error);
-  std::vector<std::string> words = {path, "--listen", command.endpoint.text(), "--exit-with-last-job"};
+  const auto idle_ms = std::chrono::duration_cast<std::chrono::milliseconds>(command.idle_limit).count();
+  std::vector<std::string> words = {path,
+                                    "--listen",
+                                    command.endpoint.text(),
+                                    "--exit-with-last-job",
+                                    "--idle-limit",
+                                    std::to_string(idle_ms) + "ms"};
   for (std::size_t index = 0; index < handed->size(); ++index)
     words.insert(words.end(), {"--listen-fd", std::to_string(kFirstListenFd + static_cast<int>(index))});
   if (!command.token_file.empty()) words.insert(words.end(), {"--token-file", command.token_file});
+  const std::pair<const char*, const std::string&> tls[] = {{"--tls-cert", command.tls.certificate},
+                                                            {"--tls-key", command.tls.key},
+                                                            {"--tls-ca", command.tls.authority}};
+  for (const auto& [option, file] : tls)
+    if (!file.empty()) words.insert(words.end(), {option, file});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/time.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/local_addresses.hpp"
+#include "rendezvous/protocol/tls_files.hpp"
 
 namespace muster::launcher {
 
@@ -26,6 +28,8 @@ struct DaemonCommand {
   Endpoint endpoint;               ///< for its log
   std::filesystem::path log_file;  ///< empty: none
   std::string token_file;          ///< empty: none
+  rendezvous::TlsFiles tls;
+  Duration idle_limit = std::chrono::minutes(10);  ///< it leaves when no job came by then
 };
 
 /// Hands the sockets over. It leaves by itself when its jobs are over and nobody is connected.

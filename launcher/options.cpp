@@ -78,8 +78,35 @@ Result<void> apply_all(LauncherOptions& options, const std::deque<Found>& found,
   return {};
 }
 
+const OptionRow* row_of(const std::string& name) {
+  const auto table = option_table();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
+    return name == candidate.short_name || name == candidate.long_name ||
+           name == with_underscores(candidate.long_name);
+  });
+  return row == table.end() ? nullptr : &*row;
+}
+
+// One node needs no place to meet others, and an endpoint is one without --master-addr.
+std::vector<std::string> without_effect(const LauncherOptions& options) {
+  const std::vector<std::string> of_a_meeting = {"--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf",
+                                                 "--node-rank",    "--master-addr",   "--master-port",
+                                                 "--local-addr"};
+  const std::vector<std::string> of_a_master = {"--master-addr", "--master-port"};
+  std::vector<std::string> idle;
+  const bool meets_at_endpoint = options.max_nodes > 1 && !options.rendezvous.endpoint.empty();
+  if (options.max_nodes > 1 && !meets_at_endpoint) return idle;
+  for (const std::string& name : meets_at_endpoint ? of_a_master : of_a_meeting) {
+    const auto origin = options.origins.find(name);
+    if (origin == options.origins.end() || origin->second == Origin::by_default) continue;
+    idle.push_back(origin->second == Origin::flag ? name : row_of(name)->variable);
+  }
+  return idle;
+}
+
 // One node needs no place to meet others, whatever is said of one.
 Result<void> settle_nodes(LauncherOptions& options, const Environment& environment) {
+  options.without_effect = without_effect(options);
   if (options.max_nodes == 1) return {};
   if (options.standalone)
     return Error{"--standalone with --nnodes", "it means one node alone",
@@ -89,6 +116,10 @@ Result<void> settle_nodes(LauncherOptions& options, const Environment& environme
   options.meeting = std::move(*meeting);
   if (options.meeting->token_file.empty())
     options.meeting->token_file = environment("MUSTER_TOKEN_FILE").value_or("");
+  auto& tls = options.meeting->tls;
+  if (!tls.any())
+    tls = {environment("MUSTER_TLS_CERT").value_or(""), environment("MUSTER_TLS_KEY").value_or(""),
+           environment("MUSTER_TLS_CA").value_or("")};
   return {};
 }
 
@@ -96,15 +127,6 @@ struct SplitWords {
   std::vector<std::string> own;
   std::vector<std::string> program;
 };
-
-const OptionRow* row_of(const std::string& name) {
-  const auto table = option_table();
-  const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
-    return name == candidate.short_name || name == candidate.long_name ||
-           name == with_underscores(candidate.long_name);
-  });
-  return row == table.end() ? nullptr : &*row;
-}
 
 // The first word that is no option begins the program, and nothing after it is ours. The first "--" goes, be
 // it before the program or right after it. "--name=value" becomes two words: CLI11 would take the word after

@@ -39,6 +39,7 @@ struct LauncherOptions {
   Duration stop_grace = std::chrono::seconds(30);
   bool help = false;
   bool version = false;
+  std::vector<std::string> without_effect;  ///< options that were set, as they were set, and change nothing
 
   std::vector<std::string> program;       ///< program, script or module, then its arguments, untouched
   std::map<std::string, Origin> origins;  ///< by long name, "--log-dir"; absent: by_default

@@ -40,6 +40,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.min_nodes = options.min_nodes;
   plan.max_nodes = options.max_nodes;
   plan.meeting = options.meeting;
+  plan.without_effect = options.without_effect;
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
@@ -65,6 +66,10 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
 
 std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {
   std::vector<std::string> warnings;
+  if (const auto& idle = plan.without_effect; !idle.empty())
+    warnings.push_back(fmt::format(
+        "without effect here: {}; {}", fmt::join(idle.begin(), idle.end(), ", "),
+        plan.meeting ? "the nodes meet at --rdzv-endpoint" : "one node needs no place to meet others"));
   if (!plan.meeting) return warnings;
   if (const auto& unknown = plan.meeting->unknown_keys; !unknown.empty())
     warnings.push_back(

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include "launcher/hosted_daemon.hpp"
+#include "rendezvous/core/policy.hpp"
+#include "rendezvous/server/port_holder.hpp"
 
 namespace muster::launcher {
 
@@ -62,6 +64,9 @@ std::string RendezvousHost::derived_address(const std::vector<Address>& its,
 
 void RendezvousHost::host_if_needed() {
   if (!place_.here() || daemons_ >= kDaemonsMax) return;
+  if (meeting_.tls.any() && meeting_.tls.certificate.empty())
+    return say_once(
+        "the rendezvous is not hosted here: tls_ca without tls_cert and tls_key is for its guests only");
   const auto listeners = listen_unless_taken(place_.listen_at, meeting_.endpoint.port);
   if (!listeners) return say_once(listeners.error().sentence());
   if (!*listeners) return;
@@ -69,7 +74,9 @@ void RendezvousHost::host_if_needed() {
   if (daemon_ > 0 && ::waitpid(daemon_, nullptr, WNOHANG) == daemon_) daemon_ = -1;
   const auto path = musterd_path();
   if (!path) return say_once(path.error().sentence());
-  const auto pid = start_daemon({*path, meeting_.endpoint, log_file_, meeting_.token_file}, **listeners);
+  const auto idle_limit = meeting_.times.join.value_or(rendezvous::JobPolicy().join_deadline);
+  const auto pid = start_daemon(
+      {*path, meeting_.endpoint, log_file_, meeting_.token_file, meeting_.tls, idle_limit}, **listeners);
   if (!pid) return say_once(pid.error().sentence());
   daemon_ = *pid;
   if (daemons_++ > 0)
@@ -79,7 +86,12 @@ void RendezvousHost::host_if_needed() {
 }
 
 void RendezvousHost::explain() {
-  if (resolved_ && !place_.here()) say_once("the rendezvous is not hosted here: " + place_.why);
+  if (!resolved_) return;
+  if (!place_.here()) return say_once("the rendezvous is not hosted here: " + place_.why);
+  const auto holder = rendezvous::port_holder(meeting_.endpoint.port);
+  if (!holder.empty())
+    say_once(errno_error("the rendezvous cannot be hosted at " + meeting_.endpoint.text(), EADDRINUSE, holder)
+                 .sentence());
 }
 
 void RendezvousHost::say_once(const std::string& line) {

@@ -26,7 +26,7 @@ class RendezvousHost {
   /// The daemon did not answer. A name that could not be looked up is looked up again, without blocking.
   void look_again();
   void stop() { resolver_.cancel(); }
-  /// Says once why it is not hosted here, with the addresses that were considered.
+  /// Says once why it is not hosted here, with the addresses that were considered, or whose the port is.
   void explain();
 
   const Place& place() const { return place_; }
@@ -34,6 +34,8 @@ class RendezvousHost {
   /// that leads to the endpoint. Empty: not known yet, so every address.
   std::string local_address() const { return local_address_; }
   bool started_one() const { return daemons_ > 0; }
+  /// The newest one that was started here; -1: none, or it is gone.
+  pid_t daemon() const { return daemon_; }
   /// Told of each daemon that is started.
   void on_daemon(std::function<void(pid_t)> started) { started_ = std::move(started); }
 

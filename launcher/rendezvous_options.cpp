@@ -109,6 +109,9 @@ Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, in
   if (auto taken = take_times(keys, meeting.times); !taken) return taken.error();
   if (auto taken = take_is_host(keys, meeting.is_host); !taken) return taken.error();
   meeting.token_file = take(keys, "token_file").value_or("");
+  meeting.tls.certificate = take(keys, "tls_cert").value_or("");
+  meeting.tls.key = take(keys, "tls_key").value_or("");
+  meeting.tls.authority = take(keys, "tls_ca").value_or("");
   for (const auto& [key, value] : keys) meeting.unknown_keys.push_back(key);
   return meeting;
 }

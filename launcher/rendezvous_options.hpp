@@ -9,6 +9,7 @@
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "rendezvous/protocol/tls_files.hpp"
 
 namespace muster::launcher {
 
@@ -35,6 +36,7 @@ struct Meeting {
   std::optional<bool> is_host;   ///< --rdzv-conf is_host=...; nothing: found out by addresses
   std::string local_addr;        ///< empty: found out
   std::string token_file;        ///< empty: none
+  rendezvous::TlsFiles tls;      ///< for the channel, and for a daemon that is started here
   RendezvousTimes times;
   std::vector<std::string> unknown_keys;  ///< of --rdzv-conf: without effect
 };

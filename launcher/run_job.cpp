@@ -9,6 +9,7 @@
 #include "agent/process/descriptor_limit.hpp"
 #include "agent/report/report.hpp"
 #include "agent/served_stores.hpp"
+#include "launcher/container.hpp"
 #include "launcher/rendezvous_host.hpp"
 #include "rendezvous/client/in_process_link.hpp"
 #include "rendezvous/client/remote_link.hpp"
@@ -103,6 +104,7 @@ agent::AgentResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio:
   agent::ServedStores stores(io.get_executor(), kLoopback, say);
   agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores, guard);
   say_as_it_is(start_lines(plan));
+  for (const std::string& warning : warnings_of(plan, false)) say(warning);
   agent::AgentResult result;
   agent.start([&](agent::AgentResult ended) {
     result = std::move(ended);
@@ -112,14 +114,21 @@ agent::AgentResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio:
   return result;
 }
 
-rendezvous::RemoteLinkOptions link_options(const Plan& plan, std::optional<rendezvous::Token> token,
-                                           RendezvousHost& host, Say say) {
+/// What this node proves itself with, and the daemon to it.
+struct Credentials {
+  std::optional<rendezvous::Token> token;
+  std::shared_ptr<rendezvous::Tls> tls;
+};
+
+rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credentials, RendezvousHost& host,
+                                           Say say) {
   rendezvous::RemoteLinkOptions options;
   options.endpoint = plan.meeting->endpoint;
   options.job = plan.run_id;
   options.node = plan.node;
   options.policy = policy_of(plan);
-  options.token = std::move(token);
+  options.token = std::move(credentials.token);
+  options.tls = std::move(credentials.tls);
   options.join_deadline = options.policy.join_deadline;
   options.resume_budget = options.policy.resume_window;
   options.notice = [&host, say = std::move(say)](const std::string& line) {
@@ -130,16 +139,20 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, std::optional<rende
   return options;
 }
 
-agent::AgentResult run_with_others(const Plan& plan, std::optional<rendezvous::Token> token,
-                                   agent::Guard& guard, boost::asio::io_context& io, const Say& say,
-                                   const SayAsItIs& say_as_it_is) {
+struct Ended {
+  agent::AgentResult result;
+  pid_t daemon = -1;  ///< that was started here
+};
+
+Ended run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
+                      boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
   host.settle();
   rendezvous::NodeOffer offer = offer_of(plan);
   offer.address = host.local_address();
   offer.preferred_group_rank = plan.meeting->node_rank;
   offer.hosts_endpoint = host.place().here();
-  rendezvous::RemoteLink link(io, link_options(plan, std::move(token), host, say));
+  rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, say));
   agent::ServedStores stores(io.get_executor(), host.local_address(), say);
   agent::Agent agent(io, options_of(plan, offer, say), link, stores, guard);
   host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });
@@ -156,7 +169,7 @@ agent::AgentResult run_with_others(const Plan& plan, std::optional<rendezvous::T
   // The last words to the daemon go out, so that it need not wait for this node.
   io.restart();
   io.run_for(kFarewellLimit);
-  return result;
+  return {std::move(result), host.daemon()};
 }
 
 std::optional<Error> check_local_addr(Plan& plan) {
@@ -169,17 +182,21 @@ std::optional<Error> check_local_addr(Plan& plan) {
 }
 
 /// What has to be right before any other node is bothered.
-Result<std::optional<rendezvous::Token>> prepare_meeting(Plan& plan, const Say& say) {
-  std::optional<rendezvous::Token> token;
-  if (!plan.meeting) return token;
+Result<Credentials> prepare_meeting(Plan& plan, const Say& say) {
+  Credentials credentials;
+  if (!plan.meeting) return credentials;
   if (const auto error = check_local_addr(plan)) return *error;
   if (const auto policy = rendezvous::validate(policy_of(plan)); !policy) return policy.error();
-  if (plan.meeting->token_file.empty()) return token;
+  auto tls = rendezvous::load_tls(plan.meeting->tls, rendezvous::TlsSide::peer);
+  if (!tls) return tls.error();
+  if (!tls->warning.empty()) say(tls->warning);
+  credentials.tls = std::move(tls->tls);
+  if (plan.meeting->token_file.empty()) return credentials;
   auto loaded = rendezvous::load_token(plan.meeting->token_file);
   if (!loaded) return loaded.error();
   if (!loaded->warning.empty()) say(loaded->warning);
-  token = std::move(loaded->token);
-  return token;
+  credentials.token = std::move(loaded->token);
+  return credentials;
 }
 
 }  // namespace
@@ -191,15 +208,15 @@ int run_job(Plan plan, agent::Guard& guard) {
     console->write(Console::Stream::err, text);
   };
   const auto say = [&](const std::string& line) { say_as_it_is("muster: " + line + "\n"); };
-  auto token = prepare_meeting(plan, say);
-  if (!token) {
-    say(token.error().sentence());
+  auto credentials = prepare_meeting(plan, say);
+  if (!credentials) {
+    say(credentials.error().sentence());
     console->drain(kLastOutputLimit);
     return agent::kUsageExitCode;
   }
-  const agent::AgentResult result =
-      plan.meeting ? run_with_others(plan, std::move(*token), guard, io, say, say_as_it_is)
-                   : run_alone(plan, guard, io, say, say_as_it_is);
+  const auto [result, daemon] =
+      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
+                   : Ended{run_alone(plan, guard, io, say, say_as_it_is)};
 
   agent::JobReport report = report_of(plan, result);
   if (!report.status_path.empty()) {
@@ -211,6 +228,10 @@ int run_job(Plan plan, agent::Guard& guard) {
   }
   say_as_it_is(agent::render_report(report));
   console->drain(kLastOutputLimit);
+  outstay(daemon, [&](const std::string& line) {
+    say(line);
+    console->drain(kLastOutputLimit);
+  });
   return result.exit_code;
 }
 

@@ -18,6 +18,7 @@ constexpr Duration kLimit = std::chrono::seconds(10);
 struct Options {
   std::string endpoint = "127.0.0.1:29400";
   std::string token_file;
+  TlsFiles tls;
   std::string job;
   bool json = false;
   std::string node;
@@ -35,6 +36,12 @@ void describe(CLI::App& app, Options& options) {
       ->envname("MUSTER_ENDPOINT");
   app.add_option("--token-file", options.token_file, "file with the daemon's secret")
       ->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--tls-ca", options.tls.authority,
+                 "authority that vouches for the daemon; with it, TLS is used")
+      ->envname("MUSTER_TLS_CA");
+  app.add_option("--tls-cert", options.tls.certificate, "our certificate, for a daemon that wants one")
+      ->envname("MUSTER_TLS_CERT");
+  app.add_option("--tls-key", options.tls.key, "its key")->envname("MUSTER_TLS_KEY");
   app.add_option("--job", options.job, "which job; not needed when the daemon has one only");
   app.add_flag("--json", options.json, "print the daemon's answer as it is");
   const auto command = [&](const char* name, const char* help, OperatorVerb verb) {
@@ -91,7 +98,10 @@ int run(const Options& options) {
     if (!loaded->warning.empty()) fmt::print(stderr, "musterctl: {}\n", loaded->warning);
     token = std::move(loaded->token);
   }
-  const auto reply = ask_daemon(*endpoint, token ? &*token : nullptr, *request, kLimit);
+  const auto tls = load_tls(options.tls, TlsSide::peer);
+  if (!tls) return fail(tls.error(), 1);
+  if (!tls->warning.empty()) fmt::print(stderr, "musterctl: {}\n", tls->warning);
+  const auto reply = ask_daemon(*endpoint, token ? &*token : nullptr, tls->tls, *request, kLimit);
   if (!reply) return fail(reply.error(), 1);
   if (options.json) {
     fmt::print("{}\n", reply->json);

@@ -25,10 +25,12 @@ struct Options {
   std::string http;
   std::string state_dir;
   std::string token_file;
+  TlsFiles tls;
   std::string log_level = "info";
   std::string heartbeat_timeout = "30s";
   int ready_fd = -1;
   bool exit_with_last_job = false;
+  std::string idle_limit = "10m";
 };
 
 void describe(CLI::App& app, Options& options) {
@@ -45,6 +47,13 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--token-file", options.token_file,
                  "file with the secret that agents and operators must have too")
       ->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--tls-cert", options.tls.certificate,
+                 "certificate to show; with it and its key, TLS 1.3 is spoken")
+      ->envname("MUSTER_TLS_CERT");
+  app.add_option("--tls-key", options.tls.key, "its key")->envname("MUSTER_TLS_KEY");
+  app.add_option("--tls-ca", options.tls.authority,
+                 "authority whose certificate every agent and operator has to show then")
+      ->envname("MUSTER_TLS_CA");
   app.add_option("--log-level", options.log_level, "error, warning, info or debug")
       ->capture_default_str()
       ->check(CLI::IsMember({"error", "warning", "info", "debug"}));
@@ -54,7 +63,10 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--ready-fd", options.ready_fd,
                  "write HOST:PORT and a newline there once listening, and close it");
   app.add_flag("--exit-with-last-job", options.exit_with_last_job,
-               "exit when every job is over and its agents have left, or when none came for 10 minutes");
+               "exit when every job is over and its agents have left, or when none came within --idle-limit");
+  app.add_option("--idle-limit", options.idle_limit,
+                 "with --exit-with-last-job: how long to wait for a first job")
+      ->capture_default_str();
 }
 
 std::shared_ptr<spdlog::logger> make_log(const std::string& level) {
@@ -75,13 +87,17 @@ Result<DaemonOptions> daemon_options(const Options& options, std::shared_ptr<spd
   if (!parse_duration(options.heartbeat_timeout, &daemon.heartbeat_timeout) ||
       daemon.heartbeat_timeout < std::chrono::seconds(1))
     return Error{"--heartbeat-timeout '" + options.heartbeat_timeout + "'", "not a duration of at least 1s"};
-  daemon.heartbeat_interval = std::min(daemon.heartbeat_interval, daemon.heartbeat_timeout / 4);
+  daemon.heartbeat_interval = std::min(daemon.heartbeat_interval, daemon.heartbeat_timeout / 6);
   if (!options.token_file.empty()) {
     auto loaded = load_token(options.token_file);
     if (!loaded) return loaded.error();
     if (!loaded->warning.empty()) log->warn("{}", loaded->warning);
     daemon.token = std::move(loaded->token);
   }
+  auto tls = load_tls(options.tls, TlsSide::daemon);
+  if (!tls) return tls.error();
+  if (!tls->warning.empty()) log->warn("{}", tls->warning);
+  daemon.tls = std::move(tls->tls);
   daemon.log = std::move(log);
   return daemon;
 }
@@ -110,8 +126,13 @@ std::optional<Error> announce(int fd, const Endpoint& endpoint) {
 // A daemon that a launcher started for one job goes when the job has gone.
 class LastJobWatch {
  public:
-  LastJobWatch(boost::asio::io_context& io, const Daemon& daemon, std::function<void()> stop)
-      : timer_(io), daemon_(daemon), stop_(std::move(stop)), started_(std::chrono::steady_clock::now()) {
+  LastJobWatch(boost::asio::io_context& io, const Daemon& daemon, Duration idle_limit,
+               std::function<void()> stop)
+      : timer_(io),
+        daemon_(daemon),
+        idle_limit_(idle_limit),
+        stop_(std::move(stop)),
+        started_(std::chrono::steady_clock::now()) {
     look();
   }
 
@@ -120,8 +141,7 @@ class LastJobWatch {
     const auto now = std::chrono::steady_clock::now();
     const bool idle = daemon_.sessions() == 0 && (daemon_.jobs().empty() || daemon_.all_over());
     if (!idle || (!daemon_.jobs().empty() && !idle_since_)) idle_since_ = now;
-    const auto patience =
-        daemon_.jobs().empty() ? Duration(std::chrono::minutes(10)) : std::chrono::seconds(5);
+    const auto patience = daemon_.jobs().empty() ? idle_limit_ : std::chrono::seconds(5);
     if (idle && now - idle_since_.value_or(started_) >= patience) return stop_();
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const boost::system::error_code& error) {
@@ -131,6 +151,7 @@ class LastJobWatch {
 
   boost::asio::steady_timer timer_;
   const Daemon& daemon_;
+  Duration idle_limit_;
   std::function<void()> stop_;
   Instant started_;
   std::optional<Instant> idle_since_;
@@ -143,6 +164,9 @@ int fail(const std::shared_ptr<spdlog::logger>& log, const Error& error) {
 
 int run(const Options& options) {
   const auto log = make_log(options.log_level);
+  Duration idle_limit{};
+  if (!parse_duration(options.idle_limit, &idle_limit))
+    return fail(log, {"--idle-limit '" + options.idle_limit + "'", "not a duration"});
   auto settings = daemon_options(options, log);
   if (!settings) return fail(log, settings.error());
 
@@ -151,7 +175,9 @@ int run(const Options& options) {
   Daemon daemon(io, std::move(*settings));
   const auto bound = daemon.listen();
   if (!bound) return fail(log, bound.error());
-  log->info("listening on {}{}{}", bound->text(), daemon.options().token ? ", token required" : ", no token",
+  log->info("listening on {}{}{}{}", bound->text(),
+            daemon.options().token ? ", token required" : ", no token",
+            daemon.options().tls ? ", TLS 1.3" : "",
             options.state_dir.empty() ? ", no journal" : ", journal in " + options.state_dir);
 
   HttpServer http(io, daemon);
@@ -176,7 +202,7 @@ int run(const Options& options) {
   if (const auto error = announce(options.ready_fd, *bound)) return fail(log, *error);
   std::optional<LastJobWatch> watch;
   if (options.exit_with_last_job)
-    watch.emplace(io, daemon, [&] {
+    watch.emplace(io, daemon, idle_limit, [&] {
       log->info("stopping: no job is left");
       stop();
     });

@@ -1,6 +1,7 @@
 #include "rendezvous/client/link_session.hpp"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
 
@@ -10,12 +11,34 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSilentIntervals = 3;
+constexpr int kUnheardLimitMs = 10'000;
 constexpr std::size_t kMaxUnsentBytes = 8 * 1024 * 1024;
 
 std::string local_address_of(const TcpSocket& socket) {
   boost::system::error_code error;
   const auto local = socket.local_endpoint(error);
   return error ? "" : local.address().to_string();
+}
+
+// A link-local address has the name of an interface of the node that gave it; here it is reached through the
+// interface that leads to the daemon.
+std::string as_reached_from(const std::string& own, const std::string& address) {
+  boost::system::error_code error;
+  const auto here = boost::asio::ip::make_address(own, error);
+  auto there = boost::asio::ip::make_address(address.substr(0, address.find('%')), error);
+  if (error || !here.is_v6() || !there.is_v6() || !there.to_v6().is_link_local()) return address;
+  if (here.to_v6().scope_id() == 0) return address;
+  auto scoped = there.to_v6();
+  scoped.scope_id(here.to_v6().scope_id());
+  return scoped.to_string();
+}
+
+// What is said into an outage is given up by the kernel, too: otherwise the end of a connection that was abandoned
+// would reach the daemon when the network is back, before its successor does, and the node would count as gone.
+void bound_silence(TcpSocket& socket) {
+  using UserTimeout = boost::asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  boost::system::error_code ignored;
+  socket.set_option(UserTimeout(kUnheardLimitMs), ignored);
 }
 
 std::string peer_of(const TcpSocket& socket) {
@@ -27,14 +50,15 @@ std::string peer_of(const TcpSocket& socket) {
 }  // namespace
 
 LinkSession::LinkSession(boost::asio::io_context& io, TcpSocket socket, const Hello& hello, Timing timing,
-                         const Token* token, std::shared_ptr<Owner> owner)
-    : handshake_(hello, token),
+                         const Security& security, std::shared_ptr<Owner> owner)
+    : handshake_(hello, security.token),
       timing_(timing),
       owner_(std::move(owner)),
       timer_(io),
       local_address_(local_address_of(socket)) {
+  bound_silence(socket);
   auto peer = peer_of(socket);
-  connection_ = plain_connection(std::move(socket), std::move(peer));
+  connection_ = secured_connection(std::move(socket), std::move(peer), security.tls, security.host);
 }
 
 void LinkSession::start() {
@@ -70,8 +94,10 @@ void LinkSession::on_frame(const Frame& frame) {
   last_heard_ = Clock::now();
   if (!open_) return on_handshake(frame);
   if (frame.type == FrameType::heartbeat) return;
-  const auto message = decode_daemon_message(frame);
+  auto message = decode_daemon_message(frame);
   if (!message) return end("the daemon sent " + message.error().sentence());
+  if (auto* assignment = std::get_if<Assignment>(&*message))
+    assignment->master_addr = as_reached_from(local_address_, assignment->master_addr);
   const auto owner = owner_;  // it may close this session
   owner->on_message(*message);
 }

@@ -10,6 +10,7 @@
 
 #include "rendezvous/protocol/connection.hpp"
 #include "rendezvous/protocol/handshake.hpp"
+#include "rendezvous/protocol/tls.hpp"
 
 namespace muster::rendezvous {
 
@@ -37,8 +38,14 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   };
 
   /// `token` may be null; it must live as long as the owner, who is held until the end.
+  struct Security {
+    const Token* token = nullptr;
+    std::shared_ptr<Tls> tls;  ///< null: none
+    std::string host;          ///< whom the daemon's certificate has to name
+  };
+
   LinkSession(boost::asio::io_context& io, TcpSocket socket, const Hello& hello, Timing timing,
-              const Token* token, std::shared_ptr<Owner> owner);
+              const Security& security, std::shared_ptr<Owner> owner);
 
   void start();
   bool open() const { return open_; }

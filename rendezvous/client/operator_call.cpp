@@ -17,8 +17,8 @@ class Call final : public Connection::Listener, public std::enable_shared_from_t
         request_(request),
         handshake_({PeerRole::operator_, request.job, "", "", {}, random_nonce()}, token) {}
 
-  void start(TcpSocket socket) {
-    connection_ = plain_connection(std::move(socket), endpoint_.text());
+  void start(TcpSocket socket, const std::shared_ptr<Tls>& tls) {
+    connection_ = secured_connection(std::move(socket), endpoint_.text(), tls, endpoint_.host);
     connection_->start(shared_from_this());
     connection_->send(handshake_.first_frame());
   }
@@ -59,14 +59,15 @@ class Call final : public Connection::Listener, public std::enable_shared_from_t
 
 }  // namespace
 
-Result<OperatorReply> ask_daemon(const Endpoint& endpoint, const Token* token, const OperatorRequest& request,
+Result<OperatorReply> ask_daemon(const Endpoint& endpoint, const Token* token,
+                                 const std::shared_ptr<Tls>& tls, const OperatorRequest& request,
                                  Duration limit) {
   boost::asio::io_context io;
   const auto call = std::make_shared<Call>(endpoint, token, request);
   const auto connect_and_ask = [&]() -> boost::asio::awaitable<void> {
     auto socket = co_await connect_to(io, endpoint, limit, std::make_shared<ConnectStop>());
     if (socket)
-      call->start(std::move(*socket));
+      call->start(std::move(*socket), tls);
     else
       call->result = socket.error();
   };

@@ -99,7 +99,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
       if (over()) co_return;
       if (socket) {
         ++statistics_.connections;
-        session_ = std::make_shared<LinkSession>(io_, std::move(*socket), hello(), timing(), token(),
+        session_ = std::make_shared<LinkSession>(io_, std::move(*socket), hello(), timing(), security(),
                                                  shared_from_this());
         session_->start();
         while (session_ && !over()) co_await wait_until(Instant::max());
@@ -126,7 +126,9 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   LinkSession::Timing timing() const { return {options_.handshake_timeout, options_.linger}; }
-  const Token* token() const { return options_.token ? &*options_.token : nullptr; }
+  LinkSession::Security security() const {
+    return {options_.token ? &*options_.token : nullptr, options_.tls, options_.endpoint.host};
+  }
   bool over() const { return closed_ || memory_.over(); }
   Instant deadline() const {
     return away_since_ + (was_connected_ ? options_.resume_budget : options_.join_deadline);

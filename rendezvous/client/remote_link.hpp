@@ -17,6 +17,7 @@
 #include "rendezvous/client/link.hpp"
 #include "rendezvous/core/policy.hpp"
 #include "rendezvous/protocol/authentication.hpp"
+#include "rendezvous/protocol/tls.hpp"
 
 namespace muster::rendezvous {
 
@@ -30,6 +31,7 @@ struct RemoteLinkOptions {
   std::string incarnation;  ///< as in the offers; drawn by the link when empty
   JobPolicy policy;
   std::optional<Token> token;
+  std::shared_ptr<Tls> tls;  ///< null: none
 
   Duration join_deadline = s(600);  ///< from start() to the first connection that is let in
   Duration resume_budget = s(60);   ///< for each broken connection, to the next one

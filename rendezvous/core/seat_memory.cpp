@@ -5,8 +5,13 @@
 namespace muster::rendezvous {
 
 void SeatMemory::remember(int round, const std::vector<NodeId>& by_group_rank) {
-  for (std::size_t i = 0; i < by_group_rank.size(); ++i)
-    places_[by_group_rank[i]] = {static_cast<int>(i), round};
+  const int size = static_cast<int>(by_group_rank.size());
+  for (int rank = 0; rank < size; ++rank) {
+    const auto [found, is_new] = places_.try_emplace(by_group_rank[static_cast<std::size_t>(rank)]);
+    Place& place = found->second;
+    const bool too_small_for_its_place = !is_new && place.group_rank >= size;
+    place = {too_small_for_its_place ? place.group_rank : rank, round};
+  }
   const std::size_t limit = std::max(min_places_kept, 2 * by_group_rank.size());
   if (places_.size() <= limit) return;
   std::vector<std::pair<int, NodeId>> oldest;

@@ -14,7 +14,7 @@ class SeatMemory {
  public:
   struct Place {
     int group_rank = 0;
-    int round = 0;  ///< the last one in which it sat there
+    int round = 0;  ///< the last one in which it sat there, or elsewhere since the round was too small
     bool operator==(const Place&) const = default;
   };
   using Places = std::map<NodeId, Place>;
@@ -22,7 +22,8 @@ class SeatMemory {
   SeatMemory() = default;
   explicit SeatMemory(Places places) : places_(std::move(places)) {}
 
-  /// `by_group_rank[i]` sat at group rank i. Others are kept until there are too many of them: the oldest go.
+  /// `by_group_rank[i]` sat at group rank i. A node whose place a smaller round did not have keeps it: when the lost
+  /// ones are back, everybody sits as before. Others are kept until there are too many of them: the oldest go.
   void remember(int round, const std::vector<NodeId>& by_group_rank);
 
   void remember(const NodeId& node, const Place& place) { places_[node] = place; }

@@ -83,12 +83,16 @@ void Connection::take_frames() {
   }
   if (const auto size = reader_.too_long()) {
     deaf_ = true;
-    listener->on_garbage(fmt::format("a frame of {} bytes was announced", *size));
+    const auto head = *size & 0xFFFF;  // of a TLS record: u8 0x16 (handshake) or 0x15 (alert), u8 3
+    const bool tls = head == 0x0316 || head == 0x0315;
+    listener->on_garbage(tls ? "it speaks TLS" : fmt::format("a frame of {} bytes was announced", *size));
   }
 }
 
-void Connection::failed(const boost::system::error_code& error) {
-  if (!ended_) end(ending_of(error));
+void Connection::failed(const boost::system::error_code& error) { ended(ending_of(error)); }
+
+void Connection::ended(const Ending& ending) {
+  if (!ended_) end(ending);
 }
 
 void Connection::close_after_sending() {

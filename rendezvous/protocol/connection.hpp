@@ -1,5 +1,5 @@
-// One open connection that carries frames, for both ends of the channel. What it is carried by (a TCP socket
-// now) is the business of the class behind it; the rest of the code sees frames and one ending.
+// One open connection that carries frames, for both ends of the channel. What it is carried by (a TCP socket, bare
+// or under TLS) is the business of the class behind it; the rest of the code sees frames and one ending.
 //
 // Everything happens on the thread that runs the io_context. Frames are delivered in order; the listener may
 // call send(), close_after_sending() and abort() from inside. Bounded in both directions: of what comes in,
@@ -28,10 +28,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Ending {
     enum class Kind {
-      closed,  ///< by the other side, or because its process is gone
-      broken,  ///< by the network
-      silent,  ///< by whoever watches the time: nothing was heard for too long
-      slow     ///< the peer does not take what is sent to it
+      closed,      ///< by the other side, or because its process is gone
+      broken,      ///< by the network
+      silent,      ///< by whoever watches the time: nothing was heard for too long
+      slow,        ///< the peer does not take what is sent to it
+      not_secured  ///< TLS could not be agreed on
     };
     Kind kind = Kind::closed;
     std::string why;
@@ -79,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void received(std::string_view bytes);
   void written();
   void failed(const boost::system::error_code& error);
+  void ended(const Ending& ending);
 
  private:
   void write_next();

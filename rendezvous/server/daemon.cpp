@@ -148,7 +148,7 @@ void Daemon::take(TcpSocket socket) {
   ++counters_.connections;
   const auto remote = socket.remote_endpoint(error);
   if (error) return;  // it is gone already
-  auto connection = plain_connection(std::move(socket), text(remote));
+  auto connection = secured_connection(std::move(socket), text(remote), options_.tls, "");
   const auto* token = options_.token ? &*options_.token : nullptr;
   Session::Owner& owner = *this;
   const auto session = std::make_shared<Session>(owner, std::move(connection), token, half_open_);
@@ -215,16 +215,21 @@ OperatorReply Daemon::on_operator_request(const OperatorRequest& request) {
 
 void Daemon::on_refusal(const Session& session, const Refused& refused) {
   room_.cancel();
+  log_refusal(session.peer(), refused.reason);
+}
+
+void Daemon::log_refusal(const std::string& peer, const std::string& reason) {
   ++counters_.refusals;
-  const auto address = session.peer().substr(0, session.peer().rfind(':'));
-  const auto held_back = notices_.let_through(address + " " + refused.reason, HostedJob::now());
+  const auto address = peer.substr(0, peer.rfind(':'));
+  const auto held_back = notices_.let_through(address + " " + reason, HostedJob::now());
   if (!held_back) return;
   const auto more = *held_back > 0 ? fmt::format(" (and {} times before)", *held_back) : "";
-  options_.log->warn("refused {}: {}{}", session.peer(), refused.reason, more);
+  options_.log->warn("refused {}: {}{}", peer, reason, more);
 }
 
 void Daemon::on_end(Session& session, const Connection::Ending& ending) {
   room_.cancel();
+  if (ending.kind == Kind::not_secured) log_refusal(session.peer(), ending.why);
   if (const auto job = session.job()) job->detach(session, ending);
 }
 

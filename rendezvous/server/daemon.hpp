@@ -17,6 +17,7 @@
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "rendezvous/protocol/authentication.hpp"
+#include "rendezvous/protocol/tls.hpp"
 #include "rendezvous/server/hosted_job.hpp"
 #include "rendezvous/server/listen.hpp"
 #include "rendezvous/server/once_in_a_while.hpp"
@@ -30,6 +31,7 @@ struct DaemonOptions {
   Endpoint listen;              ///< this address and no other; port 0: the kernel chooses
   std::vector<int> listen_fds;  ///< sockets that listen there already, instead
   std::optional<Token> token;   ///< without it, whoever reaches the port may join, read and change
+  std::shared_ptr<Tls> tls;     ///< without it, whoever is on the way may read
   std::shared_ptr<spdlog::logger> log;
   std::string state_dir;  ///< for the journal; empty: none, and agents tell a new daemon what they have
 
@@ -82,6 +84,7 @@ class Daemon final : private Session::Owner {
   void take(TcpSocket socket);
   std::variant<std::shared_ptr<HostedJob>, Refused> job_for(const Hello& hello);
   void forget_old_jobs();
+  void log_refusal(const std::string& peer, const std::string& reason);
 
   boost::asio::io_context& io_;
   DaemonOptions options_;

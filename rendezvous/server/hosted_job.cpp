@@ -23,6 +23,7 @@ LossKind loss_kind(Connection::Ending::Kind kind) {
       return LossKind::silent;
     case Connection::Ending::Kind::broken:
     case Connection::Ending::Kind::slow:
+    case Connection::Ending::Kind::not_secured:
       break;
   }
   return LossKind::broken;

@@ -91,7 +91,8 @@ void Session::on_operator_frame(const Frame& frame) {
 
 void Session::on_garbage(const std::string& why) {
   if (handshake_done()) return refuse({RefusalCode::malformed, why});
-  refuse({RefusalCode::bad_magic, "this is a muster rendezvous, and the first bytes were not muster's"});
+  refuse({RefusalCode::bad_magic,
+          "this is a muster rendezvous, and the first bytes were not muster's (" + why + ")"});
 }
 
 void Session::on_end(const Connection::Ending& ending) {

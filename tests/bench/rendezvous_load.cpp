@@ -1,5 +1,5 @@
-// Many agents on one machine: how long from the first connect to the last assignment, what it costs an agent
-// in messages and bytes, and what it costs the daemon in memory and time.
+// Many agents on one machine: how long from the first connect to the last assignment, and to the next one after a
+// node was lost; what it costs an agent in messages and bytes, and what it costs the daemon in memory and time.
 //
 // The daemon is a real musterd in a process of its own; the agents are real links, all on one thread here.
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -28,6 +29,9 @@ struct Options {
   std::string state_dir;
   double idle_s = 0;
   double limit_s = 60;
+  bool lose_one = false;
+  bool json = false;
+  TlsFiles tls;
   double assert_s = 0;
   double assert_daemon_kb = 0;
 };
@@ -80,6 +84,9 @@ class DaemonProcess {
     std::vector<std::string> arguments{program, "--listen",    "127.0.0.1:0", "--ready-fd",
                                        fd,      "--log-level", "warning"};
     if (!options.state_dir.empty()) arguments.insert(arguments.end(), {"--state-dir", options.state_dir});
+    if (options.tls.any())
+      arguments.insert(arguments.end(),
+                       {"--tls-cert", options.tls.certificate, "--tls-key", options.tls.key});
     std::vector<char*> argv;
     for (auto& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -92,35 +99,49 @@ class DaemonProcess {
   std::string address_;
 };
 
+constexpr Duration kSettleWindow = std::chrono::milliseconds(200);
+
 struct Load {
   boost::asio::io_context io{1};
+  std::shared_ptr<Tls> tls;
   std::vector<std::unique_ptr<RemoteLink>> links;
   int assigned = 0;
   std::string trouble;
 
-  void add(const Endpoint& endpoint, int number, int of) {
+  void add(const Endpoint& endpoint, int number, int of, bool lose_one) {
     RemoteLinkOptions options;
     options.endpoint = endpoint;
     options.job = "load";
     options.node = fmt::format("n{}", number);
     options.incarnation = options.node;
-    options.policy.min_nodes = options.policy.max_nodes = of;
+    options.tls = tls;
+    options.policy.max_nodes = of;
+    options.policy.min_nodes = lose_one ? of - 1 : of;
+    options.policy.settle_window = kSettleWindow;
+    options.policy.closed_grace = std::chrono::milliseconds(1);
     options.connect_timeout = std::chrono::seconds(30);
     options.handshake_timeout = std::chrono::seconds(30);
     auto& link = *links.emplace_back(std::make_unique<RemoteLink>(io, options));
-    link.on_message([this](const DaemonMessage& message) {
-      if (std::holds_alternative<Assignment>(message)) ++assigned;
-      if (const auto* refused = std::get_if<Refused>(&message)) trouble = refused->reason;
-      if (const auto* ended = std::get_if<JobEnded>(&message)) trouble = ended->outcome.reason;
-    });
     NodeOffer offer;
     offer.node = options.node;
     offer.host = options.node;
     offer.store_port = 29500;
     offer.local_workers = 8;
     offer.incarnation = options.incarnation;
+    link.on_message([this, &link, offer](const DaemonMessage& message) { answer(link, offer, message); });
     link.send(Join{offer});
     link.start();
+  }
+
+  // As an agent whose workers stop at once.
+  void answer(RemoteLink& link, const NodeOffer& offer, const DaemonMessage& message) {
+    if (std::holds_alternative<Assignment>(message)) ++assigned;
+    if (const auto* refused = std::get_if<Refused>(&message)) trouble = refused->reason;
+    if (const auto* ended = std::get_if<JobEnded>(&message)) trouble = ended->outcome.reason;
+    if (const auto* stop = std::get_if<StopWorkers>(&message)) {
+      link.send(WorkersStopped{stop->round});
+      link.send(Join{offer, stop->round, 0});
+    }
   }
 
   bool run_until_assigned(double limit_s) {
@@ -139,8 +160,13 @@ void raise_file_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) std::perror("setrlimit");
 }
 
-void print_costs(const Load& load) {
-  RemoteLink::Statistics sum, most;
+double seconds_since(Instant start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+using Figures = nlohmann::ordered_json;
+
+void add_costs(const Load& load, Figures& figures) {
+  RemoteLink::Statistics sum;
+  std::uint64_t most = 0;
   for (const auto& link : load.links) {
     const auto one = link->statistics();
     sum.connections += one.connections;
@@ -148,43 +174,71 @@ void print_costs(const Load& load) {
     sum.messages_received += one.messages_received;
     sum.bytes_sent += one.bytes_sent;
     sum.bytes_received += one.bytes_received;
-    most.messages_received = std::max(most.messages_received, one.messages_received);
+    most = std::max(most, one.messages_received);
   }
   const auto n = static_cast<double>(load.links.size());
-  fmt::print(
-      "per agent: {:.2f} connections, {:.1f} messages out, {:.1f} in (at most {}), {:.0f} bytes out, {:.0f} "
-      "in\n",
-      sum.connections / n, static_cast<double>(sum.messages_sent) / n,
-      static_cast<double>(sum.messages_received) / n, most.messages_received,
-      static_cast<double>(sum.bytes_sent) / n, static_cast<double>(sum.bytes_received) / n);
+  figures["connections_per_agent"] = sum.connections / n;
+  figures["messages_out_per_agent"] = static_cast<double>(sum.messages_sent) / n;
+  figures["messages_in_per_agent"] = static_cast<double>(sum.messages_received) / n;
+  figures["messages_in_at_most"] = most;
+  figures["bytes_out_per_agent"] = static_cast<double>(sum.bytes_sent) / n;
+  figures["bytes_in_per_agent"] = static_cast<double>(sum.bytes_received) / n;
+}
+
+void print(const Figures& figures, bool json) {
+  if (json) return fmt::print("{}\n", figures.dump());
+  for (const auto& [name, value] : figures.items())
+    if (value.is_number_float())
+      fmt::print("{:<24} {:.3f}\n", name, value.get<double>());
+    else
+      fmt::print("{:<24} {}\n", name, value.dump());
+}
+
+// Its connection closes, and all others get their place in the next round.
+bool lose_one(Load& load, const Options& options, Figures& figures) {
+  load.assigned = 0;
+  const auto start = Clock::now();
+  load.links.erase(load.links.begin());
+  const bool all = load.run_until_assigned(options.limit_s);
+  figures["reform_beyond_settle_s"] =
+      seconds_since(start) - std::chrono::duration<double>(kSettleWindow).count();
+  return all;
+}
+
+void stay_idle(Load& load, const DaemonProcess& daemon, const Options& options, Figures& figures) {
+  const double cpu_before = daemon.cpu_s();
+  load.io.run_for(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.idle_s)));
+  figures["idle_percent_of_a_core"] = 100 * (daemon.cpu_s() - cpu_before) / options.idle_s;
 }
 
 int run(const Options& options) {
   raise_file_limit();
+  Load load;
+  auto tls = load_tls({"", "", options.tls.authority}, TlsSide::peer);
+  if (!tls) return fmt::print("{}\n", tls.error().sentence()), 1;
+  load.tls = tls->tls;
   const DaemonProcess daemon(options);
   const auto before_kb = daemon.resident_kb();
-  Load load;
   const auto start = Clock::now();
-  for (int i = 0; i < options.agents; ++i) load.add(daemon.endpoint(), i, options.agents);
-  const bool all = load.run_until_assigned(options.limit_s);
-  const double took = std::chrono::duration<double>(Clock::now() - start).count();
+  for (int i = 0; i < options.agents; ++i) load.add(daemon.endpoint(), i, options.agents, options.lose_one);
+  bool all = load.run_until_assigned(options.limit_s);
+  const double took_s = seconds_since(start);
   const double daemon_kb = (daemon.resident_kb() - before_kb) / options.agents;
-  fmt::print("{} agents: {} assigned after {:.3f} s{}\n", options.agents, load.assigned, took,
-             load.trouble.empty() ? "" : "; " + load.trouble);
-  fmt::print("daemon: {:.1f} KB per agent, {:.2f} s of CPU\n", daemon_kb, daemon.cpu_s());
-  print_costs(load);
-  if (!all) return 1;
-  if (options.idle_s > 0) {
-    const double cpu_before = daemon.cpu_s();
-    load.io.run_for(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.idle_s)));
-    fmt::print("idle for {:.0f} s: daemon used {:.2f} % of a core\n", options.idle_s,
-               100 * (daemon.cpu_s() - cpu_before) / options.idle_s);
-  }
-  if (options.assert_s > 0 && took > options.assert_s)
+  Figures figures{{"agents", options.agents},
+                  {"assigned", load.assigned},
+                  {"formed_s", took_s},
+                  {"daemon_kb_per_agent", daemon_kb},
+                  {"daemon_cpu_s", daemon.cpu_s()}};
+  add_costs(load, figures);
+  if (all && options.lose_one) all = lose_one(load, options, figures);
+  if (all && options.idle_s > 0) stay_idle(load, daemon, options, figures);
+  if (!load.trouble.empty()) figures["trouble"] = load.trouble;
+  print(figures, options.json);
+  if (options.assert_s > 0 && took_s > options.assert_s)
     return fmt::print("slower than {} s\n", options.assert_s), 1;
   if (options.assert_daemon_kb > 0 && daemon_kb > options.assert_daemon_kb)
     return fmt::print("more than {} KB per agent\n", options.assert_daemon_kb), 1;
-  return 0;
+  return all ? 0 : 1;
 }
 
 }  // namespace
@@ -198,6 +252,12 @@ int main(int argc, char** argv) {
   app.add_option("--state-dir", options.state_dir, "let the daemon keep a journal there");
   app.add_option("--idle", options.idle_s, "seconds of heartbeats to measure afterwards");
   app.add_option("--limit", options.limit_s, "seconds after which it is given up")->capture_default_str();
+  app.add_flag("--lose-one", options.lose_one,
+               "lose a node afterwards, and measure until the rest is in a round");
+  app.add_flag("--json", options.json, "print one line of JSON");
+  app.add_option("--tls-cert", options.tls.certificate, "speak TLS: the daemon's certificate");
+  app.add_option("--tls-key", options.tls.key, "its key");
+  app.add_option("--tls-ca", options.tls.authority, "what the agents check it against");
   app.add_option("--assert-seconds", options.assert_s, "fail when it takes longer");
   app.add_option("--assert-daemon-kb", options.assert_daemon_kb, "fail when an agent costs the daemon more");
   CLI11_PARSE(app, argc, argv);

@@ -101,6 +101,36 @@ TEST(CommandLine, OneNodeNeedsNoPlaceToMeet) {
   EXPECT_THAT(refused({"--standalone", "--nnodes=2", "prog"}), HasSubstr("--standalone with --nnodes"));
 }
 
+// "Given every pair of {endpoint, master addr, master port, node rank, standalone}, when run, then each user-set
+// option either takes effect or is named in one warning; no warning when none set."
+TEST(CommandLine, A18_EachOptionHasAnEffectOrIsNamedOnce) {
+  const std::vector<std::string> all = {"--rdzv-endpoint=n1", "--master-addr=n2", "--master-port=6000",
+                                        "--node-rank=1", "--standalone"};
+  const auto name = [](const std::string& word) { return word.substr(0, word.find('=')); };
+  for (const std::string nodes : {"--nnodes=1", "--nnodes=2"})
+    for (const auto& first : all)
+      for (const auto& second : all) {
+        const auto options = parse_command_line({nodes, first, second, "prog"}, environment_of({}));
+        const auto given = [&](const char* what) { return name(first) == what || name(second) == what; };
+        const bool several = nodes == "--nnodes=2";
+        const bool met = given("--rdzv-endpoint") || given("--master-addr");
+        ASSERT_EQ(options.has_value(), !several || (met && !given("--standalone")))
+            << nodes << first << second;
+        if (!options) continue;  // the error names what is wrong
+        std::vector<std::string> idle;
+        for (const auto& word : all) {
+          const bool master = name(word).starts_with("--master");
+          const bool useless = several ? master && given("--rdzv-endpoint") : name(word) != "--standalone";
+          if (useless && given(name(word).c_str())) idle.push_back(name(word));
+        }
+        EXPECT_THAT(options->without_effect, ::testing::UnorderedElementsAreArray(idle))
+            << nodes << first << second;
+      }
+  EXPECT_TRUE(parsed({"--nnodes=1", "prog"}).without_effect.empty());
+  EXPECT_THAT(parsed({"prog"}, environment_of({{"PET_MASTER_PORT", "6000"}})).without_effect,
+              ::testing::ElementsAre("PET_MASTER_PORT"));
+}
+
 TEST(CommandLine, OtherBadValuesNameTheOption) {
   EXPECT_THAT(refused({"--max-restarts", "-1", "prog"}),
               HasSubstr("--max-restarts: '-1' is not allowed; it takes a number from 0"));
@@ -131,7 +161,7 @@ TEST(CommandLine, HelpAndVersionNeedNoProgram) {
   EXPECT_TRUE(parsed({"--version"}).version);
 }
 
-TEST(CommandLine, AFlagBeatsTheVariableWhichBeatsTheDefault) {
+TEST(CommandLine, A6_AFlagBeatsTheVariableWhichBeatsTheDefault) {
   const auto environment = environment_of({{"PET_NPROC_PER_NODE", "3"}, {"PET_MAX_RESTARTS", "5"}});
   const auto options = parsed({"--max-restarts=1", "prog"}, environment);
   EXPECT_EQ(options.workers.number, 3);

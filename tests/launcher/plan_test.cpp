@@ -64,6 +64,15 @@ TEST(Warnings, A15_ALoopbackEndpointWithSeveralNodesIsWarnedOf) {
   EXPECT_TRUE(warnings_of(plan, true).empty());
 }
 
+TEST(Warnings, A18_OptionsWithoutEffectAreOneLine) {
+  Plan plan = sample();
+  EXPECT_TRUE(warnings_of(plan, false).empty());
+  plan.without_effect = {"--master-addr", "--master-port"};
+  ASSERT_EQ(warnings_of(plan, false).size(), 1u);
+  EXPECT_EQ(warnings_of(plan, false).front(),
+            "without effect here: --master-addr, --master-port; one node needs no place to meet others");
+}
+
 TEST(Warnings, UnknownKeysAreOneLine) {
   Plan plan = with_others();
   plan.meeting->unknown_keys = {"read_timeout", "zoo"};

@@ -110,6 +110,50 @@ def check_public_headers(root):
             yield f"{path}: no #pragma once"
 
 
+def test_names(root):
+    """The tests' names as CTest has them, read from the sources, so that nothing needs to be built."""
+    names = set()
+    for path in files(root, (".cpp",)):
+        text = read(root, path)
+        for suite, name in re.findall(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", text, re.MULTILINE):
+            names.add(f"{suite}.{name}")
+    for path in files(root, (".py",)):
+        names.update(f"MultiNode.{name}" for name in re.findall(r"^def scenario_(\w+)", read(root, path), re.MULTILINE))
+    for path in files(root, ("CMakeLists.txt",)):
+        names.update(re.findall(r"add_test\(\s*NAME\s+([\w.]+)", read(root, path)))
+    for name in os.listdir(os.path.join(root, "tests/scenarios")):
+        names.add("Scenario/" + name.removesuffix(".txt"))
+    names.update("SourceTree." + name.removeprefix("check_") for name in globals() if name.startswith("check_"))
+    return names
+
+
+ROWS = {"A": 19, "B": 13, "C": 11, "D": 22, "E": 4, "F": 11, "G": 8, "H": 7, "I": 10, "J": 7, "K": 5, "L": 4, "M": 7,
+        "N": 3, "O": 3, "P": 4}
+
+
+def check_field_reports(root):
+    """Each report has its line in the page, and each test that the page names exists."""
+    page = "docs/field-reports.md"
+    known = test_names(root)
+    lines = dict(re.findall(r"^\| ([A-P]\d+) \|(.*)$", read(root, page), re.MULTILINE))
+    expected = {f"{letter}{number}" for letter, count in ROWS.items() for number in range(1, count + 1)}
+    for row in sorted(expected ^ set(lines)):
+        yield f"{page}: row {row} is {'missing' if row in expected else 'of no report'}"
+    for row, line in lines.items():
+        for name in re.findall(r"`([A-Z]\w+[./]\w+)`", line):
+            if name not in known:
+                yield f"{page}: row {row} names {name}, and there is no such test"
+
+
+def check_ports_are_documented(root):
+    """C11: a table lists every port, who opens it, and how to pin it; all that our programs listen on are there."""
+    page = read(root, "docs/operations.md")
+    table = page[page.index("## Ports"):page.index("## Tokens")]
+    for word in ("29400", "29500", "--http", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "pin it"):
+        if word not in table:
+            yield f"docs/operations.md: the table of ports says nothing of {word}"
+
+
 def main():
     check, root = sys.argv[1], sys.argv[2]
     faults = list(globals()["check_" + check](root))

@@ -6,8 +6,10 @@
 // stand for RANK, MUSTER_ROUND and the process id.
 #include <dirent.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +163,22 @@ void wait_for_file(const Words& words) {
   }
 }
 
+// Connects to where the worker store must be.
+void dial_store(const Words&) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string host = variable("MASTER_ADDR");
+  const std::string port = variable("MASTER_PORT");
+  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) die("no address: " + host + " " + port);
+  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || ::connect(fd, found->ai_addr, found->ai_addrlen) != 0)
+    die("connect to " + host + " port " + port + ": " + std::strerror(errno));
+  ::freeaddrinfo(found);
+  ::close(fd);
+}
+
 int code_on_term = 0;
 
 void exit_on_term(const Words& words) {
@@ -215,6 +233,7 @@ constexpr Step kSteps[] = {
     {"pid", 1, [](const Words& words) { write_file(filled(words[0]), std::to_string(::getpid())); }},
     {"touch", 1, [](const Words& words) { write_file(filled(words[0]), ""); }},
     {"await", 1, wait_for_file},          // FILE
+    {"dial", 0, dial_store},              // MASTER_ADDR, MASTER_PORT
     {"error-file", 1, write_error_file},  // MESSAGE, in torchrun's format
 };
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "tests/system/muster_job.hpp"
@@ -25,6 +26,21 @@ TEST(Isolation, C1_TwoDefaultJobsStartedTogetherBothSucceed50Times) {
     for (const char* name : {"first-0", "first-1", "second-0", "second-1"})
       ASSERT_TRUE(std::filesystem::exists(job.folder / name)) << name;
   }
+}
+
+TEST(Isolation, C6_EightJobsAtOnce) {
+  const Job job;
+  std::vector<std::unique_ptr<Program>> programs;
+  for (int number = 0; number < 8; ++number)
+    programs.push_back(std::make_unique<Program>(
+        muster_command("--nproc-per-node=2", "touch " + (job.folder / std::to_string(number)) + "-{rank}"),
+        job.options()));
+  for (const auto& program : programs) {
+    const auto ended = program->wait(60s);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  }
+  for (int number = 0; number < 8; ++number)
+    EXPECT_TRUE(std::filesystem::exists(job.folder / (std::to_string(number) + "-1"))) << number;
 }
 
 // The inodes of a process's sockets, as "socket:[N]".

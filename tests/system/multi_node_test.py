@@ -1,39 +1,17 @@
-"""Jobs of several nodes, with real processes on "hosts" of their own (netns_lab.py).
+"""How several nodes come together, with real processes on "hosts" of their own (netns_lab.py).
 
 usage: multi_node_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions named scenario_* below
 """
 
 import glob
 import itertools
-import json
 import os
 import signal
-import sys
+import time
 
-from netns_lab import Lab, await_that
-
-QUICK = "--rdzv-conf=join_timeout=60,last_call_timeout=500ms,closed_grace=200ms,settle_window=200ms"
-
-
-def options(lab, nodes, *more, host=0):
-    return [f"--nnodes={nodes}", "--rdzv-id=job", f"--rdzv-endpoint={lab.nodes[host].address}:{lab.port}", QUICK, *more]
-
-
-def environment_of(path):
-    with open(path, "rb") as f:
-        return dict(entry.decode().split("=", 1) for entry in f.read().split(b"\0") if entry)
-
-
-def say_environment(lab):
-    return lab.program("muster_test_child", "env", f"{lab.folder}/env-{{rank}}")
-
-
-def statuses(lab):
-    found = []
-    for path in sorted(glob.glob(f"{lab.folder}/logs/job/*/status.json")):
-        with open(path) as f:
-            found.append(json.load(f))
-    return found
+from multi_node import (CHILD, QUICK, environment_of, main, options, real_network_only, said_environments,
+                        say_environment, statuses, until_marked)
+from netns_lab import await_that
 
 
 def scenario_A1_A2_B2_two_nodes_form_at_an_address(lab):
@@ -53,124 +31,66 @@ def scenario_A1_A2_B2_two_nodes_form_at_an_address(lab):
     await_that(lambda: not lab.pids("musterd"), "the daemon leaves when its job is over")
 
 
-def scenario_A12_every_start_order_forms(lab):
-    for count in (2, 3):
-        for order in itertools.permutations(range(count)):
-            launches = []
-            for place in order:
-                launches.append(lab.launch(lab.nodes[place], options(lab, count), say_environment(lab)))
-                # The next one starts only when this one is under way, be it that nobody can be reached yet.
-                launches[-1].await_output("muster: job job, node")
-            for launch in launches:
-                launch.await_exit(0)
-            masters = {environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] for rank in range(count)}
-            assert masters == {lab.nodes[0].address}, (order, masters)
+def end_daemons(lab):
+    for pid in lab.pids("musterd"):
+        os.kill(pid, signal.SIGKILL)
+    await_that(lambda: not lab.pids("musterd"), "no daemon is left")
 
 
-def scenario_B4_local_addr_is_what_workers_get(lab):
-    """The second node has rank 0, and says by which address it is reached."""
-    second = lab.nodes[1]
-    launches = [lab.launch(lab.nodes[0], options(lab, 2, "--node-rank=1"), say_environment(lab)),
-                lab.launch(second, options(lab, 2, "--node-rank=0", f"--local-addr={second.address}"),
-                           say_environment(lab))]
+def scenario_A12_E1_every_start_order_of_four_forms_and_the_endpoints_host_is_first(lab):
+    """The endpoint is the node with the highest address."""
+    for order in itertools.permutations(range(4)):
+        launches = []
+        for place in order:
+            launches.append(lab.launch(lab.nodes[place], options(lab, 4, host=3), say_environment(lab)))
+            # The next one starts only when this one is under way, be it that nobody can be reached yet.
+            launches[-1].await_output("muster: job job, node")
+        for launch in launches:
+            launch.await_exit(0)
+        workers = said_environments(lab, 4)
+        assert {w["MASTER_ADDR"] for w in workers} == {lab.nodes[3].address}, order
+        assert workers[0]["MUSTER_NODE"] == "n4", (order, workers[0])
+        end_daemons(lab)
+
+
+def scenario_A8_M5_the_join_timeout_by_variable_ends_all_waits_together(lab):
+    conf = {"PET_RDZV_CONF": "join_timeout=4,last_call_timeout=500ms"}
+    own = ["--nnodes=3", "--rdzv-id=job", f"--rdzv-endpoint={lab.nodes[0].address}:{lab.port}"]
+    began = time.monotonic()
+    launches = [lab.launch(node, own, say_environment(lab), conf) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(75)
+    assert 3 < time.monotonic() - began < 6, time.monotonic() - began
+    for launch in launches:
+        assert "within 4 s" in launch.output() or "4 s" in launch.output().splitlines()[-1], launch.output()
+    end_daemons(lab)
+    # The same with time enough for a node that starts when the others have waited for a while.
+    launches = [lab.launch(node, own, say_environment(lab), {"PET_RDZV_CONF": "join_timeout=40"})
+                for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_output("waiting for")
+    launches.append(lab.launch(lab.nodes[2], own, say_environment(lab), {"PET_RDZV_CONF": "join_timeout=40"}))
     for launch in launches:
         launch.await_exit(0)
-    for rank in range(2):
-        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == second.address
 
 
-def scenario_A3_B1_a_name_that_each_node_resolves_in_its_own_way(lab):
-    """At home it is a loopback address, as in Debian's /etc/hosts; workers get a number that all can reach."""
-    if not lab.real:
-        return print("left out: needs a name table for each host")
-    lab.name_table(lab.nodes[0], "127.0.0.1 localhost\n127.0.1.1 alpha.sub.svc alpha\n")
-    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n10.77.0.1 alpha.sub.svc\n")
-    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=alpha.sub.svc:{lab.port}", QUICK]
+def scenario_A13_who_waits_says_for_whom_and_the_deadline_says_it_again(lab):
+    own = [*options(lab, 3), "--rdzv-conf=join_timeout=5"]
     launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
     for launch in launches:
-        launch.await_exit(0)
-    assert "(hosted here)" in launches[0].output() and "(hosted here)" not in launches[1].output()
-    for rank in range(2):
-        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == lab.nodes[0].address
+        launch.await_exit(75)
+        before, after = launch.output().split("waiting for 1", 1)
+        assert "n1" in after and "n2" in after, launch.output()
+        assert "n1" in launch.output().splitlines()[-1] or "n1" in launch.output().rsplit("join", 1)[1], launch.output()
 
 
-def scenario_P1_a_name_that_comes_late_is_no_error(lab):
-    if not lab.real:
-        return print("left out: needs a name table for each host")
-    lab.name_table(lab.nodes[0], "10.77.0.1 late.svc\n")
-    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n")
-    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=late.svc:{lab.port}", QUICK]
-    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
-    launches[1].await_output("cannot be looked up")
-    lab.change_name_table(lab.nodes[1], "10.77.0.1 late.svc\n")
+def scenario_A16_E3_two_nodes_with_one_rank_are_both_named(lab):
+    began = time.monotonic()
+    launches = [lab.launch(node, options(lab, 3, "--node-rank=0"), say_environment(lab)) for node in lab.nodes[:2]]
     for launch in launches:
-        launch.await_exit(0)
-
-
-def scenario_B9_IPv6_endpoint(lab):
-    endpoint = f"[fd77::1]:{lab.port}" if lab.real else f"[::1]:{lab.port}"
-    nodes = lab.nodes[:2] if lab.real else [lab.nodes[0]] * 2
-    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint={endpoint}", QUICK]
-    launches = [lab.launch(node, own, say_environment(lab), node_id=False) for node in nodes]
-    for launch in launches:
-        launch.await_exit(0)
-    master = "fd77::1" if lab.real else "::1"
-    assert {environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] for rank in range(2)} == {master}
-
-
-def scenario_D11_static_meets_at_the_master(lab):
-    """The nodes' ranks are honoured, and a failure reaches every node."""
-    program = lab.program("muster_test_child", "if-rank", "2", "then", "exit", "7", "then", "end", "then", "wait")
-    launches = []
-    for rank, node in enumerate(lab.nodes):
-        own = ["--nnodes=3", "--rdzv-id=job", "--rdzv-backend=static", f"--node-rank={2 - rank}",
-               f"--master-addr={lab.nodes[0].address}", f"--master-port={lab.port}"]
-        launches.append(lab.launch(node, own, program))
-    for launch in launches:
-        launch.await_exit(7)
-    assert "rank 2 on n1" in launches[2].output(), launches[2].output()
-
-
-def scenario_H5_H7_a_failure_ends_all_nodes_with_one_report(lab):
-    program = lab.program("muster_test_child", "if-rank", "1", "then", "err", "1", "boom", "then", "exit", "9",
-                          "then", "end", "then", "wait")
-    launches = [lab.launch(node, options(lab, 3), program) for node in lab.nodes]
-    for launch in launches:
-        launch.await_exit(9)
-    firsts = [status["first_failure"] for status in statuses(lab)]
-    assert len(firsts) == 3 and all(first == firsts[0] and first["rank"] == 1 for first in firsts), firsts
-    for launch in launches:
-        assert "rank 1 on " in launch.output() and "boom 0" in launch.output(), launch.output()
-
-
-def scenario_H6_a_lost_node_of_a_fixed_job_ends_it_everywhere(lab):
-    launches = [lab.launch(node, options(lab, 3), lab.program("muster_test_child", "wait")) for node in lab.nodes]
-    for launch in launches:
-        launch.await_output("round 1:")
-    launches[2].kill(signal.SIGKILL)
-    codes = {launch.process.wait(60) for launch in launches[:2]}
-    assert len(codes) == 1 and codes != {0}, codes
-    for launch in launches[:2]:
-        assert "n3" in launch.output(), launch.output()
-
-
-def until_marked(lab):
-    """Workers that run until the test puts a file down, and then end well."""
-    return lab.program("muster_test_child", "await", f"{lab.folder}/go"), lambda: open(f"{lab.folder}/go", "w").close()
-
-
-def scenario_D3_the_others_go_on_without_a_killed_agent(lab):
-    program, go = until_marked(lab)
-    launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes]
-    for launch in launches:
-        launch.await_output("3 nodes, 3 workers")
-    launches[2].kill(signal.SIGKILL)
-    for launch in launches[:2]:
-        launch.await_output("2 nodes, 2 workers")
-    await_that(lambda: len(lab.pids("muster_test_chi")) == 2, "the killed agent's worker is gone")
-    go()
-    for launch in launches[:2]:
-        launch.await_exit(0)
+        assert launch.process.wait(30) != 0
+        assert "n1" in launch.output() and "n2" in launch.output(), launch.output()
+    assert time.monotonic() - began < 5
 
 
 def scenario_A9_a_third_node_joins_later(lab):
@@ -186,74 +106,84 @@ def scenario_A9_a_third_node_joins_later(lab):
         launch.await_exit(0)
 
 
-def events_of(path):
-    with open(path) as f:
-        return [json.loads(line) for line in f if line.endswith("\n")]
-
-
-def training(lab, *more):
-    """ddp_mnist, which saves only when it is asked to, and the path of its metrics."""
-    metrics = f"{lab.folder}/metrics.jsonl"
-    open(metrics, "w").close()
-    return lab.program("ddp_mnist", "--epochs=3", f"--checkpoint-dir={lab.folder}/checkpoint",
-                       "--checkpoint-every=1000000", f"--metrics-file={metrics}", *more), metrics
-
-
-def reached(metrics, step):
-    return lambda: any(e["event"] == "step" and e["step"] >= step for e in events_of(metrics))
-
-
-def scenario_D12_F4_a_node_that_joins_costs_no_step(lab):
-    """Workers save when they are asked to, all at the same step, and the larger world goes on from there."""
-    program, metrics = training(lab)
-    # The "hosts" share this machine's few cores.
-    start = lambda node: lab.launch(node, options(lab, "1:3"), program, {"OMP_NUM_THREADS": "1"})  # noqa: E731
-    launches = [start(node) for node in lab.nodes[:2]]
-    await_that(reached(metrics, 30), "step 30 is done by two nodes")
-    launches.append(start(lab.nodes[2]))
-    for launch in launches:
-        launch.await_exit(0)
-    assert "3 nodes, 3 workers" in launches[2].output(), launches[2].output()
-    events = events_of(metrics)
-    drained = [e["step"] for e in events if e["event"] == "drained"]
-    assert drained and drained == [e["step"] for e in events if e["event"] == "resumed"], events
-    steps = [e["step"] for e in events if e["event"] == "step"]
-    assert steps == list(range(1, len(steps) + 1)), "a step was repeated or left out"
-
-
-def scenario_D5_a_node_that_is_told_to_leave_is_let_go(lab):
+def scenario_A10_no_more_coming_ends_the_last_call(lab):
     program, go = until_marked(lab)
-    launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes]
+    own = [*options(lab, "3:4"), "--rdzv-conf=last_call_timeout=600"]
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:3]]
+    for launch in launches:
+        launch.await_output("last call")
+    began = time.monotonic()
+    lab.musterctl(lab.nodes[1], "close-roster")
     for launch in launches:
         launch.await_output("3 nodes, 3 workers")
-    launches[0].kill(signal.SIGTERM)  # the one whose host has the endpoint
-    launches[0].await_exit(128 + signal.SIGTERM)
-    for launch in launches[1:]:
-        launch.await_output("2 nodes, 2 workers")
+    assert time.monotonic() - began < 2
     go()
-    for launch in launches[1:]:
+    for launch in launches:
         launch.await_exit(0)
 
 
-def scenario_D7_a_hosted_daemon_that_dies_is_hosted_again(lab):
-    """No worker restarts."""
+def scenario_A14_E4_a_finished_job_is_launched_again_and_each_node_has_its_ranks_back(lab):
+    lab.daemon(lab.nodes[3])
+    own = options(lab, 3, host=3)
+    places = []
+    for order in ((2, 0, 1), (1, 2, 0), (0, 1, 2)):
+        launches = []
+        for index in order:
+            launches.append(lab.launch(lab.nodes[index], own, say_environment(lab)))
+            launches[-1].await_output("muster: job job, node")
+        for launch in launches:
+            launch.await_exit(0)
+        places.append([w["MUSTER_NODE"] for w in said_environments(lab, 3)])
+    assert places[0] == places[1] == places[2], places
+
+
+def scenario_A19_B12_nodes_come_and_go_around_a_daemon_elsewhere(lab):
+    """Each is killed and started again in turn: the others go on, it gets its ranks back, and every worker reaches
+    the store at MASTER_ADDR, which is not where the daemon is."""
+    lab.daemon(lab.nodes[3])
+    program, go = until_marked(lab, "dial", "then", "env", f"{lab.folder}/env-{{rank}}")
+    own = options(lab, "2:3", host=3)
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:3]]
+    for launch in launches:
+        launch.await_output("3 nodes, 3 workers")
+    before = [w["MUSTER_NODE"] for w in environments_of_all(lab, 3)]
+    for index in range(3):
+        launches[index].kill(signal.SIGKILL)
+        others = [launch for place, launch in enumerate(launches) if place != index]
+        for launch in others:
+            await_that(lambda: "2 nodes, 2 workers" in launch.rounds()[-1], "the others go on")
+        for path in glob.glob(f"{lab.folder}/env-*"):
+            os.unlink(path)
+        launches[index] = lab.launch(lab.nodes[index], own, program)
+        for launch in launches:
+            await_that(lambda: launch.rounds() and "3 nodes, 3 workers" in launch.rounds()[-1], "it is back")
+        assert [w["MUSTER_NODE"] for w in environments_of_all(lab, 3)] == before
+    go()
+    for launch in launches:
+        launch.await_exit(0)
+        assert launch.node.name != "n4"
+
+
+def environments_of_all(lab, ranks):
+    await_that(lambda: len(glob.glob(f"{lab.folder}/env-[0-9]")) == ranks, "all workers have dialled the store")
+    return said_environments(lab, ranks)
+
+
+def scenario_D14_a_spare_steps_in_for_a_node_that_dies(lab):
     program, go = until_marked(lab)
-    launches = [lab.launch(node, options(lab, 2), program) for node in lab.nodes[:2]]
-    for launch in launches:
-        launch.await_output("round 1:")
-    workers = sorted(lab.pids("muster_test_chi"))
-    for _ in range(3):
-        daemon = lab.pids("musterd")
-        assert len(daemon) == 1, daemon
-        os.kill(daemon[0], signal.SIGKILL)
-        await_that(lambda: lab.pids("musterd") not in ([], daemon), "another daemon")
-    for launch in launches:
-        launch.await_output("connected again")
-    assert sorted(lab.pids("muster_test_chi")) == workers
+    lab.daemon(lab.nodes[3])
+    own = options(lab, 2, "--max-restarts=1", host=3)
+    launches = []
+    for node in lab.nodes[:3]:
+        launches.append(lab.launch(node, own, program))
+        launches[-1].await_output("waiting for" if len(launches) == 1 else "spare" if len(launches) == 3 else "round 1:")
+    began = time.monotonic()
+    launches[1].kill(signal.SIGKILL)
+    launches[2].await_output("2 nodes, 2 workers")
+    assert time.monotonic() - began < 5
     go()
-    for launch in launches:
+    for launch in (launches[0], launches[2]):
         launch.await_exit(0)
-    assert "round 2" not in launches[0].output()
 
 
 def scenario_N1_only_who_has_the_token_joins(lab):
@@ -284,11 +214,5 @@ def scenario_two_launchers_on_one_host_need_no_names(lab):
     assert {environment_of(f"{lab.folder}/env-{rank}")["GROUP_RANK"] for rank in range(2)} == {"0", "1"}
 
 
-def main():
-    bin_dir, scenario = sys.argv[1:3]
-    with Lab(bin_dir) as lab:
-        globals()["scenario_" + scenario](lab)
-
-
 if __name__ == "__main__":
-    main()
+    main(globals())

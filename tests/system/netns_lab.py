@@ -7,6 +7,7 @@ namespaces and its bridge are gone.
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,9 +41,23 @@ class Node:
     def __init__(self, name, address, prefix):
         self.name, self.address, self.prefix = name, address, prefix
 
+    def run(self, *words):
+        """Runs a command there to its end; its output."""
+        done = subprocess.run([*self.prefix, *words], check=False, capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == 0, f"{' '.join(words)} on {self.name}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    # Real namespaces only. Packets vanish, as they do when a cable is pulled somewhere: no end hears of it.
+    def cut_off(self):
+        for chain, side in (("INPUT", "-i"), ("OUTPUT", "-o")):
+            self.run("iptables", "-A", chain, side, "eth0", "-j", "DROP")
+
+    def connect_again(self):
+        self.run("iptables", "-F")
+
 
 class Launch:
-    """A running muster; its output is in a file."""
+    """A running muster or musterd; its output is in a file."""
 
     def __init__(self, node, process, output_path):
         self.node, self.process, self.output_path = node, process, output_path
@@ -65,9 +80,13 @@ class Launch:
     def kill(self, number):
         os.kill(self.process.pid, number)
 
+    def rounds(self):
+        """The lines that announce a round, without "muster: "."""
+        return [line[8:] for line in self.output().splitlines() if re.match(r"muster: round \d+: ", line)]
+
 
 class Lab:
-    def __init__(self, bin_dir, count=3):
+    def __init__(self, bin_dir, count=4):
         self.bin, self.count = bin_dir, count
         self.launches, self.namespaces, self.bridge = [], [], None
         self.folder = tempfile.mkdtemp(prefix="muster-lab-")
@@ -112,25 +131,40 @@ class Lab:
         ip("-n", space, "link", "set", "eth0", "up")
         self.nodes.append(Node(f"n{n}", f"10.77.0.{n}", ["ip", "netns", "exec", space]))
 
-    def launch(self, node, options, program, environment=None, node_id=True):
+    def launch(self, node, options, program, environment=None, node_id=True, within=()):
+        """Starts muster on the node; `within`: a command that runs it."""
         own = [f"--node-id={node.name}"] if node_id else []
+        return self.start(node, [*within, os.path.join(self.bin, "muster"), *options, *own,
+                                 f"--log-dir={self.folder}/logs", *program], environment)
+
+    def daemon(self, node, *options):
+        """Starts a standing musterd on the node, and waits until it listens."""
+        words = [os.path.join(self.bin, "musterd"), f"--listen={node.address}:{self.port}", *options]
+        daemon = self.start(node, words)
+        daemon.await_output("listening on")
+        return daemon
+
+    def start(self, node, words, environment=None):
         path = os.path.join(self.folder, f"{node.name}-{len(self.launches)}.txt")
-        command = [*node.prefix, os.path.join(self.bin, "muster"), *options, *own,
-                   f"--log-dir={self.folder}/logs", *program]
         variables = {**os.environ, "TMPDIR": self.folder, **(environment or {})}
         with open(path, "wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                       env=variables, start_new_session=True)
+            process = subprocess.Popen([*node.prefix, *words], stdout=output, stderr=subprocess.STDOUT,
+                                       stdin=subprocess.DEVNULL, env=variables, start_new_session=True)
         self.launches.append(Launch(node, process, path))
         return self.launches[-1]
 
-    def name_table(self, node, text):
-        """What the node's /etc/hosts says. Real namespaces only."""
+    def musterctl(self, node, *words):
+        return node.run(os.path.join(self.bin, "musterctl"), f"--endpoint={self.nodes[0].address}:{self.port}", *words)
+
+    def name_table(self, node, text, resolver=None):
+        """What the node's /etc/hosts says, and its /etc/resolv.conf. Real namespaces only."""
         folder = f"/etc/netns/{node.prefix[3]}"
         os.makedirs(folder)
         self.tables.append(folder)
-        with open(f"{folder}/hosts", "w") as f:
-            f.write(text)
+        for name, content in (("hosts", text), ("resolv.conf", resolver)):
+            if content is not None:
+                with open(f"{folder}/{name}", "w") as f:
+                    f.write(content)
 
     def change_name_table(self, node, text):
         """In place: the file is bound into the namespace's processes."""

@@ -101,6 +101,16 @@ TEST(RankPlan, E4_WhenTheJobShrinksThoseWhoCanStayDo) {
               ElementsAre("c", "b"));
 }
 
+TEST(RankPlan, A19_E4_WhenALostNodeIsBackEverybodySitsAsBefore) {
+  SeatMemory memory = memory_of({"a", "b", "c"});
+  const auto smaller = order(plan_ranks({candidate("b", 2), candidate("c", 3)}, memory));
+  memory.remember(2, smaller);
+  EXPECT_THAT(order(plan_ranks({candidate("c", 3), candidate("a", 9), candidate("b", 2)}, memory)),
+              ElementsAre("a", "b", "c"));
+  EXPECT_THAT(order(plan_ranks({candidate("c", 3), candidate("new", 9), candidate("b", 2)}, memory)),
+              ElementsAre("new", "b", "c"));
+}
+
 TEST(RankPlan, D14_TheOldMembersComeBeforeTheSpare) {
   const auto chosen =
       choose_nodes({candidate("spare", 1), candidate("b", 5), candidate("a", 6)}, 2, memory_of({"a", "b"}));

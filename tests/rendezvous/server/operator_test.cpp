@@ -15,7 +15,7 @@ class OperatorTest : public DaemonTest {
     std::optional<Result<OperatorReply>> reply;
     std::atomic<bool> done = false;
     std::thread asker([&] {
-      reply = ask_daemon(endpoint_, token, request, std::chrono::seconds(10));
+      reply = ask_daemon(endpoint_, token, nullptr, request, std::chrono::seconds(10));
       done = true;
     });
     EXPECT_TRUE(run_until([&] { return done.load(); }));

@@ -1,0 +1,223 @@
+"""Names, addresses and ports between nodes: who hosts, and what workers get as MASTER_ADDR and MASTER_PORT.
+
+usage: multi_node_addresses_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions named scenario_* below
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from multi_node import (QUICK, environment_of, main, options, real_network_only, said_environments, say_environment,
+                        until_marked)
+from netns_lab import await_that
+
+
+def scenario_B4_E2_local_addr_is_what_workers_get(lab):
+    """The second node has rank 0, and says by which address it is reached."""
+    second = lab.nodes[1]
+    launches = [lab.launch(lab.nodes[0], options(lab, 2, "--node-rank=1"), say_environment(lab)),
+                lab.launch(second, options(lab, 2, "--node-rank=0", f"--local-addr={second.address}"),
+                           say_environment(lab))]
+    for launch in launches:
+        launch.await_exit(0)
+    for rank in range(2):
+        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == second.address
+
+
+def scenario_A3_B1_a_name_that_each_node_resolves_in_its_own_way(lab):
+    """At home it is a loopback address, as in Debian's /etc/hosts; workers get a number that all can reach."""
+    if not real_network_only(lab):
+        return
+    lab.name_table(lab.nodes[0], "127.0.0.1 localhost\n127.0.1.1 alpha.sub.svc alpha\n")
+    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n10.77.0.1 alpha.sub.svc\n")
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=alpha.sub.svc:{lab.port}", QUICK]
+    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0)
+    assert "(hosted here)" in launches[0].output() and "(hosted here)" not in launches[1].output()
+    for rank in range(2):
+        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == lab.nodes[0].address
+
+
+def scenario_P1_a_name_that_comes_late_is_no_error(lab):
+    if not real_network_only(lab):
+        return
+    lab.name_table(lab.nodes[0], "10.77.0.1 late.svc\n")
+    lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n")
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=late.svc:{lab.port}", QUICK]
+    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    launches[1].await_output("cannot be looked up")
+    lab.change_name_table(lab.nodes[1], "10.77.0.1 late.svc\n")
+    for launch in launches:
+        launch.await_exit(0)
+
+
+def scenario_B9_IPv6_endpoint(lab):
+    endpoint = f"[fd77::1]:{lab.port}" if lab.real else f"[::1]:{lab.port}"
+    nodes = lab.nodes[:2] if lab.real else [lab.nodes[0]] * 2
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint={endpoint}", QUICK]
+    launches = [lab.launch(node, own, say_environment(lab), node_id=False) for node in nodes]
+    for launch in launches:
+        launch.await_exit(0)
+    master = "fd77::1" if lab.real else "::1"
+    assert {environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] for rank in range(2)} == {master}
+
+
+def scenario_A4_A5_A7_the_endpoints_interface_is_the_one_that_workers_get(lab):
+    """Each host has a second network, and its name is an address of the first."""
+    if not real_network_only(lab):
+        return
+    name = socket.gethostname()
+    for number, node in enumerate(lab.nodes[:2], 1):
+        node.run("ip", "link", "add", "link", "eth0", "name", "fast0", "type", "macvlan", "mode", "bridge")
+        node.run("ip", "addr", "add", f"10.78.0.{number}/24", "dev", "fast0")
+        node.run("ip", "link", "set", "fast0", "up")
+        lab.name_table(node, f"127.0.0.1 localhost\n{node.address} {name}\n")
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=10.78.0.1:{lab.port}", QUICK]
+    program = lab.program("muster_test_child", "dial", "then", "env", f"{lab.folder}/env-{{rank}}")
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0)
+    for worker in said_environments(lab, 2):
+        assert worker["MASTER_ADDR"] == "10.78.0.1", worker["MASTER_ADDR"]
+        assert not [key for key, value in worker.items() if "10.77." in value], worker
+
+
+def scenario_B3_no_name_is_looked_up_when_all_are_numbers(lab):
+    """Packets to port 53 are counted in each host."""
+    if not real_network_only(lab):
+        return
+
+    def asked(node):
+        lines = node.run("iptables", "-nvxL", "OUTPUT").splitlines()
+        return sum(int(line.split()[0]) for line in lines if "dpt:53" in line)
+
+    for node in lab.nodes[:2]:
+        lab.name_table(node, "", f"nameserver {lab.nodes[2].address}\noptions timeout:1 attempts:1\n")
+        for protocol in ("udp", "tcp"):
+            node.run("iptables", "-A", "OUTPUT", "-p", protocol, "--dport", "53", "-j", "ACCEPT")
+    launches = [lab.launch(node, options(lab, 2), say_environment(lab)) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0)
+    assert [asked(node) for node in lab.nodes[:2]] == [0, 0]
+    subprocess.run([*lab.nodes[0].prefix, "getent", "ahosts", "a.name.that.is.not.there"], check=False, timeout=60)
+    assert asked(lab.nodes[0]) > 0, "a look-up would have been seen"
+
+
+def called(name):
+    """A command that runs another one on a host of that name."""
+    return ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+
+
+def scenario_B4_B5_B6_B10_B13_no_host_name_reaches_a_worker(lab):
+    """{IPv4, IPv6} x {random hex, reverse look-up name, provider's name}: none of which can be looked up."""
+    if not real_network_only(lab):
+        return
+    names = ["3f9c2ab81d07", "1.0.0.0.7.7.d.f.ip6.arpa", "ip-10-77-0-1.zone.internal"]
+    for endpoint, master in ((f"10.77.0.1:{lab.port}", "10.77.0.1"), (f"[fd77::1]:{lab.port}", "fd77::1")):
+        for name in names:
+            own = ["--nnodes=2", f"--rdzv-id=job-{name}", f"--rdzv-endpoint={endpoint}", QUICK]
+            program = lab.program("muster_test_child", "dial", "then", "env", f"{lab.folder}/env-{{rank}}")
+            launches = [lab.launch(node, own, program, within=called(name)) for node in lab.nodes[:2]]
+            for launch in launches:
+                launch.await_exit(0)
+            for worker in said_environments(lab, 2):
+                assert worker["MASTER_ADDR"] == master
+                holders = [key for key, value in worker.items() if name in value and "RUN_ID" not in key
+                           and "LOG" not in key and "ERROR_FILE" not in key]
+                assert not holders, holders
+        for pid in lab.pids("musterd"):
+            os.kill(pid, signal.SIGKILL)
+        await_that(lambda: not lab.pids("musterd"), "no daemon is left")
+    alone = lab.launch(lab.nodes[0], ["--standalone", "--nproc-per-node=4"], say_environment(lab), node_id=False,
+                       within=called(names[1]))
+    alone.await_exit(0)
+    assert {worker["MASTER_ADDR"] for worker in said_environments(lab, 4)} == {"127.0.0.1"}
+
+
+def scenario_B8_a_host_without_IPv6_reads_nothing_of_it(lab):
+    if not real_network_only(lab):
+        return
+    for node in lab.nodes[:2]:
+        node.run("sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1")
+    launches = [lab.launch(node, options(lab, 2, "--nproc-per-node=4"), say_environment(lab))
+                for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0)
+        assert not re.search("ipv6|::", launch.output(), re.IGNORECASE), launch.output()
+
+
+def scenario_B9_a_link_local_endpoint_has_each_hosts_own_interface(lab):
+    """The same address, by two names of the interface that leads to it."""
+    if not real_network_only(lab):
+        return
+    lab.nodes[1].run("ip", "link", "set", "eth0", "down")
+    lab.nodes[1].run("ip", "link", "set", "eth0", "name", "lan7")
+    lab.nodes[1].run("ip", "link", "set", "lan7", "up")
+    shown = lab.nodes[0].run("ip", "-6", "-o", "addr", "show", "dev", "eth0", "scope", "link")
+    link_local = re.search(r"(fe80::[0-9a-f:]+)/", shown).group(1)
+    await_that(lambda: all("tentative" not in node.run("ip", "-6", "addr", "show", "scope", "link")
+                           for node in lab.nodes[:2]), "the addresses are usable")
+    program = lab.program("muster_test_child", "dial", "then", "env", f"{lab.folder}/env-{{rank}}")
+    launches = []
+    for node, interface in zip(lab.nodes, ("eth0", "lan7")):
+        own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=[{link_local}%{interface}]:{lab.port}", QUICK]
+        launches.append(lab.launch(node, own, program))
+    for launch in launches:
+        launch.await_exit(0)
+    masters = [worker["MASTER_ADDR"] for worker in said_environments(lab, 2)]
+    assert masters == [f"{link_local}%eth0", f"{link_local}%lan7"], masters
+
+
+def scenario_B11_a_loopback_endpoint_on_one_node_is_said_at_once(lab):
+    """One node names itself by loopback, the other one names it by its address: both say what is wrong."""
+    if not real_network_only(lab):
+        return
+    began = time.monotonic()
+    at_home = lab.launch(lab.nodes[0], ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=127.0.0.1:{lab.port}", QUICK],
+                         say_environment(lab))
+    other = lab.launch(lab.nodes[1], options(lab, 2), say_environment(lab))
+    at_home.await_output("is a loopback address: no other machine can reach it")
+    assert time.monotonic() - began < 5
+    other.await_output(f"cannot reach the rendezvous at {lab.nodes[0].address}:{lab.port}: Connection refused (ECONNREFUSED)")
+    assert time.monotonic() - began < 10
+
+
+def scenario_C2_port_0_on_one_node_is_resolved_by_the_binder(lab):
+    """Two jobs at once, each with torchrun's usual command line for one node."""
+    launches = []
+    for job in ("a", "b"):
+        program = lab.program("muster_test_child", "dial", "then", "env", f"{lab.folder}/env-{job}-{{rank}}")
+        own = ["--nnodes=1", "--nproc-per-node=2", f"--rdzv-id={job}", "--rdzv-backend=c10d",
+               "--rdzv-endpoint=localhost:0"]
+        launches.append(lab.launch(lab.nodes[0], own, program, node_id=False))
+    for launch in launches:
+        launch.await_exit(0)
+    for job in ("a", "b"):
+        ports = {environment_of(f"{lab.folder}/env-{job}-{rank}")["MASTER_PORT"] for rank in range(2)}
+        assert len(ports) == 1 and ports != {"0"}, ports
+
+
+def scenario_C5_a_stranger_on_the_endpoints_port_is_named(lab):
+    stranger = lab.start(lab.nodes[0], [sys.executable, "-c", f"""
+import socket
+listener = socket.create_server(("{lab.nodes[0].address}", {lab.port}))
+print("there", flush=True)
+while True:
+    connection, _ = listener.accept()
+    connection.sendall(b"SSH-2.0-another-protocol\\r\\n")
+    connection.close()
+"""])
+    stranger.await_output("there")
+    launch = lab.launch(lab.nodes[0], options(lab, 2), say_environment(lab))
+    launch.await_output(f"held by pid {stranger.process.pid}")
+    line = [line for line in launch.output().splitlines() if "held by pid" in line][0]
+    assert f"{lab.nodes[0].address}:{lab.port}" in line and "EADDRINUSE" in line, line
+
+
+if __name__ == "__main__":
+    main(globals())

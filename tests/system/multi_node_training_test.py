@@ -1,0 +1,124 @@
+"""Training goes on while hosts come, go and are cut off, and while daemons die.
+
+usage: multi_node_training_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions named scenario_* below
+"""
+
+import json
+import os
+import random
+import signal
+
+from multi_node import QUICK, main, options, real_network_only
+from netns_lab import await_that
+
+TRAINER = "ddp_mnist"
+
+
+def training(lab, epochs):
+    return lab.program("ddp_mnist", f"--epochs={epochs}", f"--checkpoint-dir={lab.folder}/checkpoint",
+                       "--checkpoint-every=20", f"--metrics-file={lab.folder}/metrics.jsonl", "--quiet")
+
+
+def steps_done(lab):
+    """The newest step that the metrics tell of; a line that is being written does not count yet."""
+    try:
+        with open(f"{lab.folder}/metrics.jsonl") as f:
+            lines = [line for line in f.read().split("\n")[:-1] if '"event":"step"' in line]
+    except FileNotFoundError:
+        return 0
+    return json.loads(lines[-1])["step"] if lines else 0
+
+
+def await_steps(lab, more):
+    target = steps_done(lab) + more
+    await_that(lambda: steps_done(lab) >= target, f"training reaches step {target}")
+
+
+def await_round(launches, text):
+    for launch in launches:
+        await_that(lambda: launch.rounds() and text in launch.rounds()[-1],
+                   f"{launch.node.name} is in a round of {text}:\n{launch.output()}")
+
+
+def scenario_D12_F4_a_node_that_joins_costs_no_step(lab):
+    """Workers save when they are asked to, all at the same step, and the larger world goes on from there."""
+    program = lab.program("ddp_mnist", "--epochs=3", f"--checkpoint-dir={lab.folder}/checkpoint",
+                          "--checkpoint-every=1000000", f"--metrics-file={lab.folder}/metrics.jsonl")
+    own = options(lab, "1:3")
+    alone = {"OMP_NUM_THREADS": "1"}  # the "hosts" share this machine's few cores
+    launches = [lab.launch(node, own, program, alone) for node in lab.nodes[:2]]
+    await_steps(lab, 30)
+    launches.append(lab.launch(lab.nodes[2], own, program, alone))
+    for launch in launches:
+        launch.await_exit(0, 200)
+    assert "3 nodes, 3 workers" in launches[2].output(), launches[2].output()
+    with open(f"{lab.folder}/metrics.jsonl") as f:
+        events = [json.loads(line) for line in f]
+    drained = [e["step"] for e in events if e["event"] == "drained"]
+    assert drained and drained == [e["step"] for e in events if e["event"] == "resumed"], events
+    steps = [e["step"] for e in events if e["event"] == "step"]
+    assert steps == list(range(1, len(steps) + 1)), "a step was repeated or left out"
+
+
+def scenario_D1_D3_D12_three_hosts_train_while_one_joins_one_is_cut_off_and_one_leaves(lab):
+    """The job ends well on those that are left; their transcript has each round with its reason."""
+    if not real_network_only(lab):
+        return
+    lab.daemon(lab.nodes[3], "--heartbeat-timeout=2s")
+    own = [*options(lab, "1:3", host=3), "--rdzv-conf=broken_grace=1s", "--stop-grace=5"]
+    launches = [lab.launch(node, own, training(lab, 8)) for node in lab.nodes[:2]]
+    await_round(launches, "2 nodes, 2 workers")
+    await_steps(lab, 30)
+
+    launches.append(lab.launch(lab.nodes[2], own, training(lab, 8)))  # in mid-epoch
+    await_round(launches, "3 nodes, 3 workers")
+    await_steps(lab, 30)
+
+    lab.nodes[1].cut_off()
+    await_round([launches[0], launches[2]], "2 nodes, 2 workers")
+    await_steps(lab, 30)
+    lab.nodes[1].connect_again()
+    await_round(launches, "3 nodes, 3 workers")
+    await_steps(lab, 30)
+
+    launches[2].kill(signal.SIGTERM)
+    launches[2].await_exit(128 + signal.SIGTERM)
+    await_round(launches[:2], "2 nodes, 2 workers")
+    await_steps(lab, 30)
+    for launch in launches[:2]:
+        launch.await_exit(0, 200)
+    rounds = launches[0].rounds()
+    print("\n".join(rounds))
+    sizes = [text.split(": ", 1)[1].split(",")[0] for text in rounds]
+    assert sizes == ["2 nodes", "3 nodes", "2 nodes", "3 nodes", "2 nodes"], rounds
+    ends = [line for line in launches[0].output().splitlines() if " ends: " in line]
+    for name, line in zip(("n3", "n2", "n2", "n3"), ends):
+        assert name in line, ends
+
+
+def scenario_D7_a_daemon_killed_ten_times_under_training_restarts_no_worker(lab):
+    """A standing one with a journal, at random moments."""
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    state = f"--state-dir={lab.folder}/state"
+    daemon = lab.daemon(lab.nodes[3], state)
+    launches = [lab.launch(node, options(lab, "1:3", host=3), training(lab, 2)) for node in lab.nodes[:3]]
+    await_round(launches, "3 nodes, 3 workers")
+    workers = sorted(lab.pids(TRAINER))
+    assert len(workers) == 3
+    for _ in range(10):
+        await_steps(lab, dice.randrange(1, 40))
+        daemon.kill(signal.SIGKILL)
+        daemon.process.wait(60)
+        if dice.random() < 0.5:
+            await_steps(lab, dice.randrange(1, 20))  # nobody needs it to train
+        daemon = lab.daemon(lab.nodes[3], state)
+        assert sorted(lab.pids(TRAINER)) == workers
+    for launch in launches:
+        launch.await_exit(0, 200)
+        assert len(launch.rounds()) == 1, launch.output()
+
+
+if __name__ == "__main__":
+    main(globals())
