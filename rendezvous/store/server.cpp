@@ -6,6 +6,7 @@
 #include "rendezvous/store/server.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -22,7 +23,9 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-constexpr int events_per_turn_max = 256;
+constexpr int events_at_once_max = 256;
+/// Then the executor's other work has its chance.
+constexpr int events_per_turn_max = 512;
 constexpr int accepts_per_turn_max = 256;
 constexpr std::size_t read_bytes_max = 128UL << 10;
 /// Scratch strings that grew beyond this in one request are given back.
@@ -35,6 +38,12 @@ std::string text_of(const tcp::endpoint& endpoint) {
   if (address.is_v6() && address.to_v6().is_v4_mapped())
     address = boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
   return Endpoint{address.to_string(), endpoint.port()}.text();
+}
+
+/// The peer has closed already, whatever it sent before.
+bool has_gone(int fd) {
+  pollfd asked{fd, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) == 1 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 }  // namespace
@@ -50,18 +59,24 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
         engine_(limits) {}
 
   void on_notice(Notice notice) { notice_ = std::move(notice); }
-  Result<void> start();
+  Result<void> start(Accepting accepting);
+  void stop_accepting();
+  Result<void> begin_accepting();
   void stop();
   tcp::endpoint local_endpoint() const { return local_; }
   StoreCounters counters() const;
   StoreDiagnosis diagnosis() const;
+  void next_period() { engine_.next_period(); }
+  std::optional<std::string> stall(const StoreRound& round, unsigned periods_long, bool late) const;
 
  private:
   void arm();
   void turn();
   void serve(const epoll_event& event);
 
-  void accept_clients();
+  enum class Newcomers { all, present };  ///< present: who has not gone again
+  Result<void> watch_listener();
+  bool accept_clients(Newcomers newcomers = Newcomers::all);
   void adopt(UniqueFd fd, const tcp::endpoint& peer);
   void pause_accepting(int error_number);
 
@@ -103,7 +118,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   StoreWoken owed_wakeups_;
 };
 
-Result<void> StoreServer::Impl::start() {
+Result<void> StoreServer::Impl::start(Accepting accepting) {
   boost::system::error_code error;
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return errno_error("worker store: epoll_create1", errno);
@@ -112,11 +127,32 @@ Result<void> StoreServer::Impl::start() {
     ::close(epoll_);
     return errno_error("worker store: watching its epoll set", error.value());
   }
+  arm();
+  return accepting == Accepting::at_once ? watch_listener() : Result<void>();
+}
+
+Result<void> StoreServer::Impl::begin_accepting() {
+  while (accept_clients(Newcomers::present)) {
+  }
+  return watch_listener();
+}
+
+Result<void> StoreServer::Impl::watch_listener() {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = listener_tag}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_.native_handle(), &event) != 0)
     return errno_error("worker store: epoll_ctl", errno);
-  arm();
   return {};
+}
+
+void StoreServer::Impl::stop_accepting() {
+  if (stopped_ || !listener_.is_open()) return;
+  while (accept_clients()) {
+  }
+  accept_timer_.cancel();
+  // By hand: while others share the socket, epoll would go on reporting it.
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.native_handle(), nullptr);
+  boost::system::error_code ignored;
+  listener_.close(ignored);
 }
 
 void StoreServer::Impl::stop() {
@@ -141,16 +177,21 @@ void StoreServer::Impl::arm() {
 }
 
 void StoreServer::Impl::turn() {
-  epoll_event events[events_per_turn_max];
-  const int count = ::epoll_wait(epoll_, events, events_per_turn_max, 0);
-  for (int i = 0; i < count; ++i) {
-    serve(events[i]);
-    deliver_wakeups();
+  // Again as long as there is something: under load the way back through Asio's own epoll set, three system
+  // calls, would be half of what a request costs.
+  epoll_event events[events_at_once_max];
+  int served = 0;
+  for (int count = 1; count > 0 && served < events_per_turn_max && !stopped_; served += count) {
+    count = ::epoll_wait(epoll_, events, events_at_once_max, 0);
+    for (int i = 0; i < count; ++i) {
+      serve(events[i]);
+      deliver_wakeups();
+    }
   }
 }
 
 void StoreServer::Impl::serve(const epoll_event& event) {
-  if (event.data.u64 == listener_tag) return accept_clients();
+  if (event.data.u64 == listener_tag) return (void)accept_clients();
   auto* session = find(event.data.u64);
   if (!session) return;  // closed earlier in this turn
   if (event.events & EPOLLOUT && !send_rest(*session)) return;
@@ -161,18 +202,22 @@ void StoreServer::Impl::serve(const epoll_event& event) {
   }
 }
 
-void StoreServer::Impl::accept_clients() {
+/// True: there may be more.
+bool StoreServer::Impl::accept_clients(Newcomers newcomers) {
   for (int i = 0; i < accepts_per_turn_max; ++i) {
     tcp::endpoint peer;
     auto length = static_cast<socklen_t>(peer.capacity());
     UniqueFd fd(::accept4(listener_.native_handle(), peer.data(), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
-      if (errno == EAGAIN) return;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        return pause_accepting(errno);
+      if (errno == EAGAIN) return false;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        pause_accepting(errno);
+        return false;
+      }
       continue;  // that client is gone already, the next one may be fine
     }
     peer.resize(length);
+    if (newcomers == Newcomers::present && has_gone(fd.get())) continue;
     if (counters_.connections >= limits_.connections_max) {
       ++counters_.refused_total;
       notice_peer(peer, fmt::format("{} connections are open, no more are allowed (connections_max)",
@@ -181,6 +226,7 @@ void StoreServer::Impl::accept_clients() {
     }
     adopt(std::move(fd), peer);
   }
+  return true;
 }
 
 void StoreServer::Impl::adopt(UniqueFd fd, const tcp::endpoint& peer) {
@@ -214,7 +260,7 @@ void StoreServer::Impl::pause_accepting(int error_number) {
   // No event tells when other parts of the process free a descriptor.
   accept_timer_.expires_after(accept_pause);
   accept_timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
-    if (error || self->stopped_) return;
+    if (error || self->stopped_ || !self->listener_.is_open()) return;
     epoll_event again{.events = EPOLLIN, .data = {.u64 = listener_tag}};
     ::epoll_ctl(self->epoll_, EPOLL_CTL_MOD, self->listener_.native_handle(), &again);
   });
@@ -432,6 +478,19 @@ StoreDiagnosis StoreServer::Impl::diagnosis() const {
   return diagnosis;
 }
 
+std::optional<std::string> StoreServer::Impl::stall(const StoreRound& round, unsigned periods_long,
+                                                    bool late) const {
+  const bool somebody_waits = engine_.periods_of_oldest_wait() >= periods_long;
+  const bool somebody_is_missing = late && engine_.joined().value_or(round.world_size) < round.world_size;
+  if (!somebody_waits && !somebody_is_missing) return std::nullopt;
+  StallView view;
+  view.diagnosis = diagnosis();
+  view.own_address = local_.address().to_string();
+  view.periods_long = periods_long;
+  view.late = late;
+  return describe_stall(view, round);
+}
+
 StoreServer::StoreServer(const boost::asio::any_io_executor& executor, tcp::acceptor listener,
                          StoreLimits limits)
     : impl_(std::make_shared<Impl>(executor, std::move(listener), limits)) {}
@@ -445,10 +504,17 @@ StoreServer& StoreServer::operator=(StoreServer&& other) noexcept {
   return *this;
 }
 void StoreServer::on_notice(Notice notice) { impl_->on_notice(std::move(notice)); }
-Result<void> StoreServer::start() { return impl_->start(); }
+Result<void> StoreServer::start(Accepting accepting) { return impl_->start(accepting); }
+void StoreServer::stop_accepting() { impl_->stop_accepting(); }
+Result<void> StoreServer::begin_accepting() { return impl_->begin_accepting(); }
 void StoreServer::stop() { impl_->stop(); }
 tcp::endpoint StoreServer::local_endpoint() const { return impl_->local_endpoint(); }
 StoreCounters StoreServer::counters() const { return impl_->counters(); }
 StoreDiagnosis StoreServer::diagnosis() const { return impl_->diagnosis(); }
+void StoreServer::next_period() { impl_->next_period(); }
+std::optional<std::string> StoreServer::stall(const StoreRound& round, unsigned periods_long,
+                                              bool late) const {
+  return impl_->stall(round, periods_long, late);
+}
 
 }  // namespace muster::rendezvous
