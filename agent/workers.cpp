@@ -121,6 +121,7 @@ std::vector<std::string> Workers::environment_of(const Slot& slot) const {
   place.run_id = options_.run_id;
   if (!slot.folder.empty()) place.error_file = slot.folder / "error.json";
   place.agent_mark = guard_.mark();
+  place.agent_store = options_.agent_store;
   place.usable_cpus = options_.usable_cpus;
   return worker_environment(options_.environment, assignment_, place);
 }

@@ -78,6 +78,13 @@ Result<void> apply_all(LauncherOptions& options, const std::deque<Found>& found,
   return {};
 }
 
+Result<void> settle_store(LauncherOptions& options) {
+  auto store = take_store_options(options.rendezvous.conf);
+  if (!store) return store.error();
+  options.store = *store;
+  return {};
+}
+
 // One node needs no place to meet others, whatever is said of one.
 Result<void> settle_nodes(LauncherOptions& options, const Environment& environment) {
   if (options.max_nodes == 1) return {};
@@ -167,6 +174,7 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
                  std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
   if (options.no_python && options.module)
     return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
+  if (auto settled = settle_store(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
   return options;
 }

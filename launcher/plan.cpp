@@ -40,6 +40,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.min_nodes = options.min_nodes;
   plan.max_nodes = options.max_nodes;
   plan.meeting = options.meeting;
+  plan.store = options.store;
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
