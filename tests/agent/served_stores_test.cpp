@@ -230,7 +230,9 @@ TEST(ReservedPorts, C10_ARangeIsTriedInItsOrder) {
   if (port == 65535) GTEST_SKIP() << "the kernel chose the last port there is";
   ReservedPorts ports({port, static_cast<std::uint16_t>(port + 1)});
   const auto got = ports.open(1);
-  if (got) EXPECT_EQ(*got, port + 1);
+  if (got) {
+    EXPECT_EQ(*got, port + 1);
+  }
   ReservedPorts none({port, port});
   EXPECT_EQ(none.open(1).error().sentence(), "a port for worker 0's store, of " + std::to_string(port) +
                                                  ": Address already in use (EADDRINUSE)");

@@ -33,7 +33,9 @@ TEST(StoreOptions, C9_C10_I10_OneNodeUnderstandsThemAsManyDo) {
     EXPECT_TRUE(options->store.in_rank_zero);
     EXPECT_EQ(options->store.ports, (PortRange{30000, 30009}));
     EXPECT_EQ(options->store.stall_after, std::chrono::minutes(5));
-    if (options->meeting) EXPECT_THAT(options->meeting->unknown_keys, IsEmpty());
+    if (options->meeting) {
+      EXPECT_THAT(options->meeting->unknown_keys, IsEmpty());
+    }
   }
 }
 
