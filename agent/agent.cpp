@@ -106,8 +106,21 @@ void Agent::arm_timer() {
 void Agent::carry_out(const SendToDaemon& effect) { link_.send(effect.message); }
 
 void Agent::carry_out(const StartWorkers& effect) {
-  if (channel_) channel_->start_round(effect.assignment.round, supervisor_.group().size());
-  workers_.start(effect.assignment, channel_ ? channel_->name() : "");
+  const rendezvous::Assignment& assignment = effect.assignment;
+  // What is open now is the round's store alone.
+  if (assignment.group_rank == 0 && !open_stores_.empty())
+    stores_.begin_round(open_stores_.back(),
+                        {assignment.round, assignment.world_size,
+                         [this, round = assignment.round] { return workers_of(round); }});
+  if (channel_) channel_->start_round(assignment.round, supervisor_.group().size());
+  workers_.start(assignment, channel_ ? channel_->name() : "");
+}
+
+std::vector<LedRound::Worker> Agent::workers_of(int round) const {
+  std::vector<LedRound::Worker> started;
+  for (const WorkerRecord& record : workers_.records())
+    if (record.round == round && record.pid > 0) started.push_back({record.rank, record.pid});
+  return started;
 }
 
 void Agent::carry_out(const SignalWorker& effect) {

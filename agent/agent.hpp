@@ -63,6 +63,7 @@ class Agent {
   void take(Event event);
   void judge_end(const Event& event);
   void arm_timer();
+  std::vector<LedRound::Worker> workers_of(int round) const;
   void wait_for_signal();
 
   void carry_out(const SendToDaemon& effect);

@@ -1,30 +1,111 @@
 #include "agent/served_stores.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace muster::agent {
 
-ServedStores::ServedStores(boost::asio::any_io_executor executor, std::string address,
-                           std::function<void(const std::string&)> notice)
-    : executor_(std::move(executor)), address_(std::move(address)), notice_(std::move(notice)) {}
+namespace {
 
-// A port of the kernel's choice: nothing else on this machine can have it, however many jobs start at once.
+/// A wait is known to be older than this many periods once one more has begun.
+constexpr unsigned kPeriodsToStall = 4;
+constexpr std::size_t kStallsKept = 16;
+
+std::int64_t unix_time_ms() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+}
+
+}  // namespace
+
+struct ServedStores::Served {
+  Served(rendezvous::StoreServer store, const boost::asio::any_io_executor& executor)
+      : server(std::move(store)), timer(executor) {}
+
+  rendezvous::StoreServer server;
+  LedRound round;
+  boost::asio::steady_timer timer;
+  unsigned periods = 0;                              ///< since the round began
+  unsigned periods_to_report = kPeriodsToStall + 1;  ///< doubles: a long stall is told now and then
+  std::string last_report;
+};
+
+ServedStores::ServedStores(boost::asio::any_io_executor executor, ServedStoresOptions options)
+    : executor_(std::move(executor)), options_(std::move(options)) {}
+
+ServedStores::~ServedStores() = default;
+
+Result<boost::asio::ip::tcp::acceptor> ServedStores::next_listener() {
+  if (options_.ports.any()) return rendezvous::open_listener(executor_, options_.address, std::uint16_t{0});
+  if (!shared_) {
+    auto bound = rendezvous::open_listener(executor_, options_.address, options_.ports);
+    if (!bound) return bound.error();
+    shared_.emplace(std::move(*bound));
+  }
+  return rendezvous::share_listener(executor_, *shared_);
+}
+
 Result<std::uint16_t> ServedStores::open(int number) {
-  auto listener = rendezvous::open_listener(executor_, address_, 0);
+  using Accepting = rendezvous::StoreServer::Accepting;
+  auto listener = next_listener();
   if (!listener) return listener.error();
   rendezvous::StoreServer server(executor_, std::move(*listener));
-  if (notice_) server.on_notice(notice_);
-  if (const auto started = server.start(); !started) return started.error();
+  if (options_.notice) server.on_notice(options_.notice);
+  if (const auto started = server.start(shared_ ? Accepting::later : Accepting::at_once); !started)
+    return started.error();
+  // No worker of the old round is alive here; those of other nodes that still come are not for the next one.
+  if (shared_)
+    for (const auto& [older, served] : stores_) served->server.stop_accepting();
   const std::uint16_t port = server.local_endpoint().port();
-  servers_.insert_or_assign(number, std::move(server));
+  stores_.insert_or_assign(number, std::make_unique<Served>(std::move(server), executor_));
   return port;
 }
 
-void ServedStores::close(int number) { servers_.erase(number); }
+void ServedStores::begin_round(int number, LedRound round) {
+  Served& served = *stores_.at(number);
+  served.round = std::move(round);
+  if (shared_)
+    if (const auto begun = served.server.begin_accepting(); !begun) say(begun.error().sentence());
+  if (options_.stall_after > Duration::zero()) watch(number);
+}
+
+void ServedStores::watch(int number) {
+  Served& served = *stores_.at(number);
+  served.timer.expires_after(options_.stall_after / kPeriodsToStall);
+  served.timer.async_wait([this, number](const boost::system::error_code& error) {
+    if (error || !stores_.contains(number)) return;
+    look_for_stall(*stores_.at(number));
+    watch(number);
+  });
+}
+
+void ServedStores::look_for_stall(Served& served) {
+  ++served.periods;
+  served.server.next_period();
+  if (served.periods < served.periods_to_report) return;
+  rendezvous::StoreRound round;
+  round.round = served.round.round;
+  round.world_size = served.round.world_size;
+  for (const auto& worker : served.round.local_workers())
+    round.local_workers.push_back({worker.rank, worker.pid});
+  const auto stall = served.server.stall(round, kPeriodsToStall + 1, true);
+  if (!stall || *stall == served.last_report) return;
+  served.last_report = *stall;
+  served.periods_to_report = 2 * served.periods;
+  say("round " + std::to_string(round.round) + " does not get on: " + *stall);
+  if (stalls_.size() == kStallsKept) stalls_.erase(stalls_.begin());
+  stalls_.push_back({round.round, unix_time_ms(), *stall});
+}
+
+void ServedStores::say(const std::string& sentence) const {
+  if (options_.notice) options_.notice(sentence);
+}
+
+void ServedStores::close(int number) { stores_.erase(number); }
 
 bool ServedStores::used(int number) const {
-  const auto found = servers_.find(number);
-  return found != servers_.end() && found->second.counters().connections_total > 0;
+  const auto found = stores_.find(number);
+  return found != stores_.end() && found->second->server.counters().connections_total > 0;
 }
 
 }  // namespace muster::agent

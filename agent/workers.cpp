@@ -124,6 +124,7 @@ std::vector<std::string> Workers::environment_of(const Slot& slot) const {
   if (!slot.folder.empty()) place.error_file = slot.folder / "error.json";
   place.agent_mark = guard_.mark();
   place.channel = channel_;
+  place.agent_store = options_.agent_store;
   place.usable_cpus = options_.usable_cpus;
   return worker_environment(options_.environment, assignment_, place);
 }

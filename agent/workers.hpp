@@ -34,6 +34,7 @@ struct WorkersOptions {
   std::vector<std::string> environment;                  ///< "NAME=value", what each worker inherits
   std::filesystem::path log_folder;                      ///< of this job on this node; empty: no files
   std::optional<::rlimit> descriptor_limit = {};         ///< the workers'; none: as here
+  bool agent_store = true;                               ///< else rank 0 serves the worker store
   int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
   Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
   /// Before each line on the console; nothing given: "[role + local rank]:", as torchrun.

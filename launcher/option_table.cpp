@@ -117,7 +117,7 @@ constexpr OptionRow kTable[] = {
        return apply_text(options.rendezvous.backend, value, "it takes c10d or static");
      }},
     {"", "--rdzv-conf", "PET_RDZV_CONF", "K=V,...",
-     "join_timeout, last_call_timeout, token_file, is_host, settle_window, ...; see docs/multi-node.md",
+     "join_timeout, worker_store, store_port, stall_after, ...; see docs/multi-node.md, docs/worker-store.md",
      [](LauncherOptions& options, const std::string& value) {
        return parse_rendezvous_conf(options.rendezvous.conf, value);
      },

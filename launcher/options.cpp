@@ -99,9 +99,18 @@ std::vector<std::string> without_effect(const LauncherOptions& options) {
   for (const std::string& name : meets_at_endpoint ? of_a_master : of_a_meeting) {
     const auto origin = options.origins.find(name);
     if (origin == options.origins.end() || origin->second == Origin::by_default) continue;
+    if (name == "--rdzv-conf" && options.rendezvous.conf.empty())
+      continue;  // all of it was of the worker store
     idle.push_back(origin->second == Origin::flag ? name : row_of(name)->variable);
   }
   return idle;
+}
+
+Result<void> settle_store(LauncherOptions& options) {
+  auto store = take_store_options(options.rendezvous.conf);
+  if (!store) return store.error();
+  options.store = *store;
+  return {};
 }
 
 // One node needs no place to meet others, whatever is said of one.
@@ -194,6 +203,7 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
                  std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
   if (options.no_python && options.module)
     return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
+  if (auto settled = settle_store(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
   return options;
 }

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "launcher/rendezvous_options.hpp"
+#include "launcher/store_options.hpp"
 
 namespace muster::launcher {
 
@@ -30,6 +31,7 @@ struct LauncherOptions {
   bool standalone = false;
   RendezvousOptions rendezvous;
   std::optional<Meeting> meeting;  ///< with more than one node: what `rendezvous` means
+  StoreOptions store;
   int max_restarts = 0;
   bool no_python = false;
   bool module = false;

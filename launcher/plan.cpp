@@ -41,6 +41,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.max_nodes = options.max_nodes;
   plan.meeting = options.meeting;
   plan.without_effect = options.without_effect;
+  plan.store = options.store;
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;

@@ -25,7 +25,8 @@ struct Plan {
   int usable_cpus = 1;
   int min_nodes = 1;
   int max_nodes = 1;
-  std::optional<Meeting> meeting;           ///< with more than one node
+  std::optional<Meeting> meeting;  ///< with more than one node
+  StoreOptions store;
   std::vector<std::string> without_effect;  ///< options that were set and change nothing
   std::filesystem::path run_folder;         ///< empty: no logs
 };

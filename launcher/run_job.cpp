@@ -8,6 +8,7 @@
 #include "agent/logs/console.hpp"
 #include "agent/process/descriptor_limit.hpp"
 #include "agent/report/report.hpp"
+#include "agent/reserved_ports.hpp"
 #include "agent/served_stores.hpp"
 #include "launcher/container.hpp"
 #include "launcher/rendezvous_host.hpp"
@@ -80,29 +81,58 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.workers.environment = own_environment();
   options.workers.log_folder = plan.run_folder;
   options.workers.descriptor_limit = make_room_for_descriptors(say);
+  options.workers.agent_store = !plan.store.in_rank_zero;
   options.workers.usable_cpus = plan.usable_cpus;
   options.workers.line_prefix = [](const rendezvous::Assignment&, int) { return std::string(); };
   options.say = std::move(say);
   return options;
 }
 
-agent::JobReport report_of(const Plan& plan, const agent::AgentResult& result) {
+/// Whoever provides the worker stores; ServedStores unless worker 0 does it.
+class Stores {
+ public:
+  Stores(boost::asio::io_context& io, const StoreOptions& options, std::string address, Say say)
+      : reserved_(options.ports),
+        served_(io.get_executor(), {std::move(address), options.ports, options.stall_after, std::move(say)}),
+        in_rank_zero_(options.in_rank_zero) {}
+
+  agent::StoreHost& host() {
+    if (in_rank_zero_) return reserved_;
+    return served_;
+  }
+  const std::vector<agent::Stall>& stalls() const { return served_.stalls(); }
+
+ private:
+  agent::ReservedPorts reserved_;
+  agent::ServedStores served_;
+  bool in_rank_zero_;
+};
+
+struct JobResult {
+  agent::AgentResult agent;
+  std::vector<agent::Stall> stalls;
+  pid_t daemon = -1;  ///< that was started here
+};
+
+agent::JobReport report_of(const Plan& plan, const JobResult& job) {
+  const agent::AgentResult& result = job.agent;
   agent::JobReport report;
   report.run_id = plan.run_id;
   report.node = plan.node;
   report.outcome = result.outcome;
   report.stop_signal = result.stop_signal;
   report.workers = result.workers;
+  report.stalls = job.stalls;
   report.log_folder = plan.run_folder;
   if (!plan.run_folder.empty()) report.status_path = plan.run_folder / "status.json";
   return report;
 }
 
-agent::AgentResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio::io_context& io,
-                             const Say& say, const SayAsItIs& say_as_it_is) {
+JobResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio::io_context& io, const Say& say,
+                    const SayAsItIs& say_as_it_is) {
   rendezvous::InProcessLink link(io.get_executor(), plan.run_id, policy_of(plan));
-  agent::ServedStores stores(io.get_executor(), kLoopback, say);
-  agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores, guard);
+  Stores stores(io, plan.store, kLoopback, say);
+  agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores.host(), guard);
   say_as_it_is(start_lines(plan));
   for (const std::string& warning : warnings_of(plan, false)) say(warning);
   agent::AgentResult result;
@@ -111,7 +141,7 @@ agent::AgentResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio:
     io.stop();
   });
   io.run();
-  return result;
+  return {std::move(result), stores.stalls()};
 }
 
 /// What this node proves itself with, and the daemon to it.
@@ -139,13 +169,8 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
   return options;
 }
 
-struct Ended {
-  agent::AgentResult result;
-  pid_t daemon = -1;  ///< that was started here
-};
-
-Ended run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
-                      boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
+JobResult run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
+                          boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
   host.settle();
   rendezvous::NodeOffer offer = offer_of(plan);
@@ -153,8 +178,8 @@ Ended run_with_others(const Plan& plan, Credentials credentials, agent::Guard& g
   offer.preferred_group_rank = plan.meeting->node_rank;
   offer.hosts_endpoint = host.place().here();
   rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, say));
-  agent::ServedStores stores(io.get_executor(), host.local_address(), say);
-  agent::Agent agent(io, options_of(plan, offer, say), link, stores, guard);
+  Stores stores(io, plan.store, host.local_address(), say);
+  agent::Agent agent(io, options_of(plan, offer, say), link, stores.host(), guard);
   host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });
   say_as_it_is(start_lines(plan, {host.local_address(), host.started_one()}));
   for (const std::string& warning : warnings_of(plan, host.place().loopback)) say(warning);
@@ -169,7 +194,7 @@ Ended run_with_others(const Plan& plan, Credentials credentials, agent::Guard& g
   // The last words to the daemon go out, so that it need not wait for this node.
   io.restart();
   io.run_for(kFarewellLimit);
-  return {std::move(result), host.daemon()};
+  return {std::move(result), stores.stalls(), host.daemon()};
 }
 
 std::optional<Error> check_local_addr(Plan& plan) {
@@ -214,9 +239,9 @@ int run_job(Plan plan, agent::Guard& guard) {
     console->drain(kLastOutputLimit);
     return agent::kUsageExitCode;
   }
-  const auto [result, daemon] =
-      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
-                   : Ended{run_alone(plan, guard, io, say, say_as_it_is)};
+  const JobResult result = plan.meeting
+                               ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
+                               : run_alone(plan, guard, io, say, say_as_it_is);
 
   agent::JobReport report = report_of(plan, result);
   if (!report.status_path.empty()) {
@@ -228,11 +253,11 @@ int run_job(Plan plan, agent::Guard& guard) {
   }
   say_as_it_is(agent::render_report(report));
   console->drain(kLastOutputLimit);
-  outstay(daemon, [&](const std::string& line) {
+  outstay(result.daemon, [&](const std::string& line) {
     say(line);
     console->drain(kLastOutputLimit);
   });
-  return result.exit_code;
+  return result.agent.exit_code;
 }
 
 }  // namespace muster::launcher

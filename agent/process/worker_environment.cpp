@@ -37,7 +37,8 @@ std::vector<std::string> ours(const rendezvous::Assignment& assignment, const Wo
   number("TORCHELASTIC_RESTART_COUNT", assignment.restart_count);
   number("TORCHELASTIC_MAX_RESTARTS", assignment.max_restarts);
   text("TORCHELASTIC_RUN_ID", place.run_id);
-  text("TORCHELASTIC_USE_AGENT_STORE", "True");  // PyTorch compares with exactly this text
+  // PyTorch compares with exactly this text.
+  text("TORCHELASTIC_USE_AGENT_STORE", place.agent_store ? "True" : "False");
   text("TORCHELASTIC_ERROR_FILE", place.error_file);
   number("MUSTER_ROUND", assignment.round);
   text("MUSTER_NODE", place.node);

@@ -16,10 +16,11 @@ struct WorkerPlace {
   std::string role = "default";
   rendezvous::NodeId node;
   std::string run_id;
-  std::string error_file;  ///< where the worker may say why it failed; may be empty
-  std::string agent_mark;  ///< "NAME=value" that every process of this agent's job carries; may be empty
-  std::string channel;     ///< of MUSTER_CHANNEL, by which the worker can speak with the agent; may be empty
-  int usable_cpus = 1;     ///< on this node, by affinity and cgroup quota
+  std::string error_file;   ///< where the worker may say why it failed; may be empty
+  std::string agent_mark;   ///< "NAME=value" that every process of this agent's job carries; may be empty
+  std::string channel;      ///< of MUSTER_CHANNEL, by which the worker can speak with the agent; may be empty
+  bool agent_store = true;  ///< else rank 0 serves the worker store
+  int usable_cpus = 1;      ///< on this node, by affinity and cgroup quota
 };
 
 /// Entries are "NAME=value". Ours replace inherited ones of the same name. OMP_NUM_THREADS,

@@ -25,12 +25,20 @@ struct WorkerRecord {
   std::string log_path;  ///< of its stderr; may be empty
 };
 
+/// A round that did not get on, as far as the worker store could tell.
+struct Stall {
+  int round = 0;
+  std::int64_t unix_ms = 0;
+  std::string sentence;
+};
+
 struct JobReport {
   std::string run_id;
   std::string node;
   rendezvous::Outcome outcome;
   int stop_signal = 0;                ///< the signal to the launcher that ended the job; 0: none
   std::vector<WorkerRecord> workers;  ///< of all rounds, in the order of their start
+  std::vector<Stall> stalls;          ///< the last ones that were said
   std::string status_path;
   std::string log_folder;
 };

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "agent/report/advice.hpp"
-#include "agent/report/ranks.hpp"
 #include "agent/report/report.hpp"
+#include "base/ranks.hpp"
 #include "base/time.hpp"
 
 namespace muster::agent {

@@ -79,6 +79,14 @@ Json failure_json(const rendezvous::WorkerFailure& failure) {
   return json;
 }
 
+Json stall_json(const Stall& stall) {
+  Json json;
+  json["round"] = stall.round;
+  json["ms"] = stall.unix_ms;
+  json["why"] = stall.sentence;
+  return json;
+}
+
 }  // namespace
 
 std::string status_json(const JobReport& report) {
@@ -96,6 +104,8 @@ std::string status_json(const JobReport& report) {
       report.outcome.first_failure ? failure_json(*report.outcome.first_failure) : Json(nullptr);
   json["workers"] = Json::array();
   for (const WorkerRecord& worker : report.workers) json["workers"].push_back(worker_json(worker));
+  json["stalls"] = Json::array();
+  for (const Stall& stall : report.stalls) json["stalls"].push_back(stall_json(stall));
   json["log_folder"] = report.log_folder;
   // A worker may write any bytes to its stderr: those that are not UTF-8 become U+FFFD.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

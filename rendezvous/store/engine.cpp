@@ -6,6 +6,7 @@
 #include <cassert>
 #include <charconv>
 
+#include "rendezvous/store/known_keys.hpp"
 #include "rendezvous/store/wire.hpp"
 
 namespace muster::rendezvous {
@@ -14,16 +15,6 @@ namespace {
 /// What an entry costs beside its bytes, about.
 constexpr std::size_t entry_overhead_bytes = 96;
 constexpr std::string_view join_counter = "init/";
-
-/// For sentences: keys may hold any octet and be long.
-std::string shown(std::string_view key) {
-  constexpr std::size_t shown_bytes_max = 80;
-  std::string text;
-  for (const unsigned char byte : key.substr(0, shown_bytes_max))
-    text += byte >= 0x20 && byte < 0x7f ? std::string(1, static_cast<char>(byte))
-                                        : fmt::format("\\x{:02x}", byte);
-  return "'" + text + (key.size() > shown_bytes_max ? "...'" : "'");
-}
 
 /// Reads like PyTorch's server: blanks and a sign may lead, what follows the digits does not matter.
 bool parse_decimal(std::string_view text, std::int64_t* number) {
@@ -138,7 +129,7 @@ StoreEngine::Refusal StoreEngine::refuse_growth(StoreOp op, std::string_view key
                                                 std::size_t more_bytes) const {
   if (stored_bytes() + more_bytes <= limits_.stored_bytes_max) return {};
   return fmt::format("{} of key {}: the store would hold more than {} bytes (stored_bytes_max)", name_of(op),
-                     shown(key), limits_.stored_bytes_max);
+                     shown_key(key), limits_.stored_bytes_max);
 }
 
 StoreEngine::Refusal StoreEngine::put(StoreConnectionId id, const StoreRequest& request, std::string_view key,
@@ -169,7 +160,7 @@ StoreEngine::Refusal StoreEngine::append(StoreConnectionId id, const StoreReques
   if (at == values_.end()) return put(id, request, request.key, request.value, woken);
   if (at->second.bytes.size() + request.value.size() > limits_.value_bytes_max)
     return fmt::format("APPEND to key {}: its value would be longer than {} bytes (value_bytes_max)",
-                       shown(request.key), limits_.value_bytes_max);
+                       shown_key(request.key), limits_.value_bytes_max);
   if (auto refusal = refuse_growth(request.op, request.key, request.value.size())) return refusal;
   at->second.bytes.append(request.value);
   at->second.writer = id;
@@ -198,10 +189,10 @@ StoreEngine::Refusal StoreEngine::increase(StoreOp op, std::string_view key, std
   std::int64_t old = 0;
   const auto at = values_.find(key);
   if (at != values_.end() && !parse_decimal(at->second.bytes, &old))
-    return fmt::format("{} of key {}: its value {} is no decimal number", name_of(op), shown(key),
-                       shown(at->second.bytes));
+    return fmt::format("{} of key {}: its value {} is no decimal number", name_of(op), shown_key(key),
+                       shown_key(at->second.bytes));
   if (__builtin_add_overflow(old, delta, sum))
-    return fmt::format("{} of key {}: {} and {} do not fit 64 bits", name_of(op), shown(key), old, delta);
+    return fmt::format("{} of key {}: {} and {} do not fit 64 bits", name_of(op), shown_key(key), old, delta);
   return {};
 }
 
@@ -365,6 +356,7 @@ StoreDiagnosis StoreEngine::diagnosis() const {
     connection.pid = slot.pid;
     connection.joined = slot.joined;
     connection.waits_for = waits_.keys_of(connection.id);
+    connection.waiting_periods = waits_.periods_of(connection.id);
     connection.keys_set = std::move(written[i]);
     std::sort(connection.keys_set.begin(), connection.keys_set.end());
     const auto cut = [this](std::vector<std::string>& keys) {

@@ -26,6 +26,7 @@ struct StoreDiagnosis {
     std::uint32_t pid = 0;               ///< from PING; 0 if the client sent none (PyTorch up to 2.4)
     bool joined = false;                 ///< it has counted itself in `init/`
     std::vector<std::string> waits_for;  ///< as on the wire; at most reported_keys_per_client_max
+    unsigned waiting_periods = 0;        ///< begun since its wait did, see StoreEngine::next_period()
     std::vector<std::string> keys_set;   ///< last written by it, sorted; same limit
   };
   std::optional<std::int64_t> joined;  ///< the counter `init/`, nothing before the first
@@ -54,6 +55,10 @@ class StoreEngine {
   std::size_t stored_bytes() const { return stored_bytes_ + waits_.bytes(); }
   std::optional<std::int64_t> joined() const;
   StoreDiagnosis diagnosis() const;
+
+  /// Its only notion of time: the caller says that some has passed, and waits know how often that was.
+  void next_period() { waits_.next_period(); }
+  unsigned periods_of_oldest_wait() const { return waits_.periods_of_oldest(); }
 
  private:
   using Refusal = std::optional<std::string>;

@@ -1,5 +1,6 @@
 #include "rendezvous/store/listener.hpp"
 
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -71,6 +72,30 @@ Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor
   const auto parsed = boost::asio::ip::make_address(address, error);
   if (error) return Error{what, "not a numeric address", "", EINVAL};
   return listen_at(executor, {parsed, port}, what, false);
+}
+
+Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor, const std::string& address,
+                                    const PortRange& ports) {
+  for (std::uint32_t port = ports.first;; ++port) {
+    auto listener = open_listener(executor, address, static_cast<std::uint16_t>(port));
+    if (listener || listener.error().error_number != EADDRINUSE || ports.first == ports.last) return listener;
+    if (port < ports.last) continue;
+    return Error{"listening on " + (address.empty() ? "any address" : address),
+                 "other programs have all ports of " + ports.text(), "", EADDRINUSE};
+  }
+}
+
+Result<tcp::acceptor> share_listener(const boost::asio::any_io_executor& executor, tcp::acceptor& listener) {
+  const std::string what = "sharing the listening socket";
+  UniqueFd fd(::fcntl(listener.native_handle(), F_DUPFD_CLOEXEC, 3));
+  if (!fd) return errno_error(what, errno);
+  boost::system::error_code error;
+  const auto protocol = listener.local_endpoint(error).protocol();
+  tcp::acceptor shared(executor);
+  if (!error) shared.assign(protocol, fd.get(), error);
+  if (error) return errno_error(what, error.value());
+  fd.release();
+  return shared;
 }
 
 }  // namespace muster::rendezvous

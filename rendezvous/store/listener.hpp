@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/port_range.hpp"
 
 namespace muster::rendezvous {
 
@@ -15,5 +16,14 @@ namespace muster::rendezvous {
 /// choose: ask the acceptor for its local_endpoint(). An error names address, port and errno.
 Result<boost::asio::ip::tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor,
                                                      const std::string& address, std::uint16_t port);
+
+/// The same at the first port of the range that nobody has.
+Result<boost::asio::ip::tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor,
+                                                     const std::string& address, const PortRange& ports);
+
+/// A second handle of the same listening socket: a client is accepted by whichever asks first, and the socket
+/// lives as long as one of them.
+Result<boost::asio::ip::tcp::acceptor> share_listener(const boost::asio::any_io_executor& executor,
+                                                      boost::asio::ip::tcp::acceptor& listener);
 
 }  // namespace muster::rendezvous

@@ -6,27 +6,24 @@
 #include "rendezvous/store/server.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
-#include <set>
 
 #include "base/endpoint.hpp"
-#include "rendezvous/store/session.hpp"
+#include "rendezvous/store/server_impl.hpp"
 
 namespace muster::rendezvous {
 namespace {
 
 using boost::asio::ip::tcp;
 
-constexpr int events_per_turn_max = 256;
+constexpr int events_at_once_max = 256;
+/// Then the executor's other work has its chance.
+constexpr int events_per_turn_max = 512;
 constexpr int accepts_per_turn_max = 256;
-constexpr std::size_t read_bytes_max = 128UL << 10;
-/// Scratch strings that grew beyond this in one request are given back.
-constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::uint64_t listener_tag = ~std::uint64_t{0};
 
@@ -37,73 +34,15 @@ std::string text_of(const tcp::endpoint& endpoint) {
   return Endpoint{address.to_string(), endpoint.port()}.text();
 }
 
+/// The peer has closed already, whatever it sent before.
+bool has_gone(int fd) {
+  pollfd asked{fd, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) == 1 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 }  // namespace
 
-class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
- public:
-  Impl(const boost::asio::any_io_executor& executor, tcp::acceptor listener, StoreLimits limits)
-      : limits_(limits),
-        listener_(std::move(listener)),
-        local_(listener_.local_endpoint()),
-        watched_(executor),
-        accept_timer_(executor),
-        engine_(limits) {}
-
-  void on_notice(Notice notice) { notice_ = std::move(notice); }
-  Result<void> start();
-  void stop();
-  tcp::endpoint local_endpoint() const { return local_; }
-  StoreCounters counters() const;
-  StoreDiagnosis diagnosis() const;
-
- private:
-  void arm();
-  void turn();
-  void serve(const epoll_event& event);
-
-  void accept_clients();
-  void adopt(UniqueFd fd, const tcp::endpoint& peer);
-  void pause_accepting(int error_number);
-
-  // These return false if the session was closed, and gone.
-  bool read(StoreSession& session);
-  bool take(StoreSession& session, std::string_view bytes, std::size_t* used);
-  bool take_one(StoreSession& session, std::string_view bytes, std::size_t* used);
-  bool resume(StoreSession& session);
-  bool send_replies(StoreSession& session);
-  bool send_rest(StoreSession& session);
-  bool settle(StoreSession& session);
-  void refuse(StoreSession& session, const std::string& why);
-  void close(StoreSession& session);
-
-  void deliver_wakeups();
-  StoreSession* find(StoreConnectionId id);
-  void notice_peer(const tcp::endpoint& peer, const std::string& what);
-
-  StoreLimits limits_;
-  tcp::acceptor listener_;
-  tcp::endpoint local_;
-  int epoll_ = -1;  ///< owned by watched_
-  boost::asio::posix::stream_descriptor watched_;
-  boost::asio::steady_timer accept_timer_;
-  bool stopped_ = false;
-  bool shortage_reported_ = false;
-  Notice notice_;
-  std::set<boost::asio::ip::address> reported_peers_;
-
-  StoreEngine engine_;
-  std::vector<std::unique_ptr<StoreSession>> sessions_;  ///< by slot
-  StoreCounters counters_;
-
-  // Of the request or client at hand, kept for their room.
-  std::string scratch_ = std::string(read_bytes_max, '\0');
-  StoreRequest request_;
-  std::string replies_;
-  StoreWoken woken_;
-  StoreWoken owed_wakeups_;
-};
-
-Result<void> StoreServer::Impl::start() {
+Result<void> StoreServer::Impl::start(Accepting accepting) {
   boost::system::error_code error;
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return errno_error("worker store: epoll_create1", errno);
@@ -112,11 +51,32 @@ Result<void> StoreServer::Impl::start() {
     ::close(epoll_);
     return errno_error("worker store: watching its epoll set", error.value());
   }
+  arm();
+  return accepting == Accepting::at_once ? watch_listener() : Result<void>();
+}
+
+Result<void> StoreServer::Impl::begin_accepting() {
+  while (accept_clients(Newcomers::present)) {
+  }
+  return watch_listener();
+}
+
+Result<void> StoreServer::Impl::watch_listener() {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = listener_tag}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_.native_handle(), &event) != 0)
     return errno_error("worker store: epoll_ctl", errno);
-  arm();
   return {};
+}
+
+void StoreServer::Impl::stop_accepting() {
+  if (stopped_ || !listener_.is_open()) return;
+  while (accept_clients()) {
+  }
+  accept_timer_.cancel();
+  // By hand: while others share the socket, epoll would go on reporting it.
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.native_handle(), nullptr);
+  boost::system::error_code ignored;
+  listener_.close(ignored);
 }
 
 void StoreServer::Impl::stop() {
@@ -141,16 +101,21 @@ void StoreServer::Impl::arm() {
 }
 
 void StoreServer::Impl::turn() {
-  epoll_event events[events_per_turn_max];
-  const int count = ::epoll_wait(epoll_, events, events_per_turn_max, 0);
-  for (int i = 0; i < count; ++i) {
-    serve(events[i]);
-    deliver_wakeups();
+  // Again as long as there is something: under load the way back through Asio's own epoll set, three system
+  // calls, would be half of what a request costs.
+  epoll_event events[events_at_once_max];
+  int served = 0;
+  for (int count = 1; count > 0 && served < events_per_turn_max && !stopped_; served += count) {
+    count = ::epoll_wait(epoll_, events, events_at_once_max, 0);
+    for (int i = 0; i < count; ++i) {
+      serve(events[i]);
+      deliver_wakeups();
+    }
   }
 }
 
 void StoreServer::Impl::serve(const epoll_event& event) {
-  if (event.data.u64 == listener_tag) return accept_clients();
+  if (event.data.u64 == listener_tag) return (void)accept_clients();
   auto* session = find(event.data.u64);
   if (!session) return;  // closed earlier in this turn
   if (event.events & EPOLLOUT && !send_rest(*session)) return;
@@ -161,18 +126,22 @@ void StoreServer::Impl::serve(const epoll_event& event) {
   }
 }
 
-void StoreServer::Impl::accept_clients() {
+/// True: there may be more.
+bool StoreServer::Impl::accept_clients(Newcomers newcomers) {
   for (int i = 0; i < accepts_per_turn_max; ++i) {
     tcp::endpoint peer;
     auto length = static_cast<socklen_t>(peer.capacity());
     UniqueFd fd(::accept4(listener_.native_handle(), peer.data(), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
-      if (errno == EAGAIN) return;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        return pause_accepting(errno);
+      if (errno == EAGAIN) return false;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        pause_accepting(errno);
+        return false;
+      }
       continue;  // that client is gone already, the next one may be fine
     }
     peer.resize(length);
+    if (newcomers == Newcomers::present && has_gone(fd.get())) continue;
     if (counters_.connections >= limits_.connections_max) {
       ++counters_.refused_total;
       notice_peer(peer, fmt::format("{} connections are open, no more are allowed (connections_max)",
@@ -181,6 +150,7 @@ void StoreServer::Impl::accept_clients() {
     }
     adopt(std::move(fd), peer);
   }
+  return true;
 }
 
 void StoreServer::Impl::adopt(UniqueFd fd, const tcp::endpoint& peer) {
@@ -214,180 +184,10 @@ void StoreServer::Impl::pause_accepting(int error_number) {
   // No event tells when other parts of the process free a descriptor.
   accept_timer_.expires_after(accept_pause);
   accept_timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
-    if (error || self->stopped_) return;
+    if (error || self->stopped_ || !self->listener_.is_open()) return;
     epoll_event again{.events = EPOLLIN, .data = {.u64 = listener_tag}};
     ::epoll_ctl(self->epoll_, EPOLL_CTL_MOD, self->listener_.native_handle(), &again);
   });
-}
-
-bool StoreServer::Impl::read(StoreSession& session) {
-  const ssize_t count = ::recv(session.fd.get(), scratch_.data(), scratch_.size(), 0);
-  if (count < 0) {
-    if (errno == EAGAIN || errno == EINTR) return true;
-    close(session);
-    return false;
-  }
-  if (count == 0) {
-    session.draining = true;
-    return settle(session);
-  }
-  const std::string_view fresh(scratch_.data(), static_cast<std::size_t>(count));
-  std::size_t used = 0;
-  if (session.input.empty()) {
-    if (!take(session, fresh, &used)) return false;
-    session.input.assign(fresh.substr(used));
-  } else {
-    session.input.append(fresh);
-    if (!take(session, session.input, &used)) return false;
-    session.input.erase(0, used);
-  }
-  return settle(session);
-}
-
-bool StoreServer::Impl::take(StoreSession& session, std::string_view bytes, std::size_t* used) {
-  session.held = false;
-  if (session.dialect == StoreDialect::undecided) {
-    const auto found = detect_dialect(bytes, &session.dialect);
-    if (found.state == ScanResult::State::bad) refuse(session, found.why);
-    if (found.state != ScanResult::State::whole) return found.state == ScanResult::State::partial;
-  }
-  replies_.clear();
-  std::size_t before;
-  do {
-    before = *used;
-    if (session.unsent_bytes() + replies_.size() > limits_.output_pause_bytes) {
-      if (!send_replies(session)) return false;
-      if (session.unsent_bytes() > limits_.output_pause_bytes) {
-        // It sends faster than it reads the replies: on once they are out.
-        session.held = *used < bytes.size();
-        return true;
-      }
-    }
-    if (!take_one(session, bytes.substr(*used), used)) return false;
-  } while (*used > before);
-  return send_replies(session);
-}
-
-bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, std::size_t* used) {
-  auto& scanner = session.scanner;
-  auto found = scanner.scan(bytes, session.dialect, limits_);
-  if (found.state == ScanResult::State::partial) return true;
-  if (found.state == ScanResult::State::bad) {
-    if (send_replies(session)) refuse(session, found.why);
-    return false;
-  }
-  if (engine_.waiting(session.id) && scanner.op() != StoreOp::cancel_wait) {
-    if (session.dialect == StoreDialect::a) {
-      // Such a client gave the wait up without a word: a late answer would put it out of step.
-      engine_.drop_wait(session.id);
-    } else {
-      session.held = true;
-      return true;
-    }
-  }
-  parse_request(scanner.op(), bytes.substr(0, scanner.size()), request_);
-  *used += scanner.size();
-  scanner = StoreScanner();
-  ++counters_.requests_total;
-  woken_.clear();
-  const auto refusal = engine_.handle(session.id, request_, replies_, woken_);
-  for (const auto id : woken_) {
-    if (id == session.id) {
-      replies_.push_back(static_cast<char>(reply_stop_waiting));
-    } else {
-      owed_wakeups_.push_back(id);
-    }
-  }
-  if (!refusal) return true;
-  if (send_replies(session)) refuse(session, *refusal);
-  return false;
-}
-
-bool StoreServer::Impl::resume(StoreSession& session) {
-  if (!session.held) return true;
-  std::size_t used = 0;
-  if (!take(session, session.input, &used)) return false;
-  session.input.erase(0, used);
-  return settle(session);
-}
-
-bool StoreServer::Impl::send_replies(StoreSession& session) {
-  std::size_t sent = 0;
-  if (session.output.empty() && !replies_.empty()) {
-    const ssize_t count = ::send(session.fd.get(), replies_.data(), replies_.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) {
-      close(session);
-      return false;
-    }
-    if (count > 0) sent = static_cast<std::size_t>(count);
-  }
-  session.output.append(replies_, sent);
-  replies_.clear();
-  return true;
-}
-
-bool StoreServer::Impl::send_rest(StoreSession& session) {
-  const ssize_t count =
-      ::send(session.fd.get(), session.output.data() + session.sent, session.unsent_bytes(), MSG_NOSIGNAL);
-  if (count < 0) {
-    if (errno == EAGAIN || errno == EINTR) return true;
-    close(session);
-    return false;
-  }
-  session.sent += static_cast<std::size_t>(count);
-  if (session.unsent_bytes() > 0) return true;
-  session.output.clear();
-  session.sent = 0;
-  return resume(session) && settle(session);
-}
-
-/// After anything was done for a session: gives back room, keeps the books, asks epoll for the right events.
-bool StoreServer::Impl::settle(StoreSession& session) {
-  if (session.draining && session.output.empty()) {
-    close(session);
-    return false;
-  }
-  if (session.input.empty() && session.input.capacity() > 64) std::string().swap(session.input);
-  if (session.output.empty() && session.output.capacity() > 64) std::string().swap(session.output);
-  if (replies_.capacity() > scratch_kept_bytes_max) std::string().swap(replies_);
-  const std::size_t buffered = session.input.capacity() + session.output.capacity();
-  counters_.buffered_bytes += buffered - session.buffered_bytes;
-  session.buffered_bytes = buffered;
-  if (counters_.buffered_bytes > limits_.buffered_bytes_max) {
-    refuse(session,
-           fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
-                       "(buffered_bytes_max)",
-                       limits_.buffered_bytes_max));
-    return false;
-  }
-  const bool reads = !session.held && !session.draining;
-  const bool writes = !session.output.empty();
-  const std::uint32_t wanted =
-      (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U) | (session.held && !writes ? EPOLLRDHUP : 0U);
-  if (wanted == session.interest) return true;
-  epoll_event event{.events = wanted, .data = {.u64 = session.id}};
-  if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, session.fd.get(), &event) != 0) {
-    refuse(session, "epoll_ctl: " + errno_text(errno));
-    return false;
-  }
-  session.interest = wanted;
-  return true;
-}
-
-void StoreServer::Impl::refuse(StoreSession& session, const std::string& why) {
-  // The notice first: who sees the connection close can rely on its having been said why.
-  ++counters_.refused_total;
-  notice_peer(session.peer, why);
-  close(session);
-}
-
-void StoreServer::Impl::close(StoreSession& session) {
-  // By hand: a child that is just being started may hold the socket open for a moment, and epoll with it.
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, session.fd.get(), nullptr);
-  counters_.buffered_bytes -= session.buffered_bytes;
-  --counters_.connections;
-  engine_.disconnect(session.id, owed_wakeups_);
-  sessions_[slot_of(session.id)].reset();
 }
 
 void StoreServer::Impl::deliver_wakeups() {
@@ -432,6 +232,19 @@ StoreDiagnosis StoreServer::Impl::diagnosis() const {
   return diagnosis;
 }
 
+std::optional<std::string> StoreServer::Impl::stall(const StoreRound& round, unsigned periods_long,
+                                                    bool late) const {
+  const bool somebody_waits = engine_.periods_of_oldest_wait() >= periods_long;
+  const bool somebody_is_missing = late && engine_.joined().value_or(round.world_size) < round.world_size;
+  if (!somebody_waits && !somebody_is_missing) return std::nullopt;
+  StallView view;
+  view.diagnosis = diagnosis();
+  view.own_address = local_.address().to_string();
+  view.periods_long = periods_long;
+  view.late = late;
+  return describe_stall(view, round);
+}
+
 StoreServer::StoreServer(const boost::asio::any_io_executor& executor, tcp::acceptor listener,
                          StoreLimits limits)
     : impl_(std::make_shared<Impl>(executor, std::move(listener), limits)) {}
@@ -445,10 +258,17 @@ StoreServer& StoreServer::operator=(StoreServer&& other) noexcept {
   return *this;
 }
 void StoreServer::on_notice(Notice notice) { impl_->on_notice(std::move(notice)); }
-Result<void> StoreServer::start() { return impl_->start(); }
+Result<void> StoreServer::start(Accepting accepting) { return impl_->start(accepting); }
+void StoreServer::stop_accepting() { impl_->stop_accepting(); }
+Result<void> StoreServer::begin_accepting() { return impl_->begin_accepting(); }
 void StoreServer::stop() { impl_->stop(); }
 tcp::endpoint StoreServer::local_endpoint() const { return impl_->local_endpoint(); }
 StoreCounters StoreServer::counters() const { return impl_->counters(); }
 StoreDiagnosis StoreServer::diagnosis() const { return impl_->diagnosis(); }
+void StoreServer::next_period() { impl_->next_period(); }
+std::optional<std::string> StoreServer::stall(const StoreRound& round, unsigned periods_long,
+                                              bool late) const {
+  return impl_->stall(round, periods_long, late);
+}
 
 }  // namespace muster::rendezvous

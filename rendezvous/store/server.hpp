@@ -12,6 +12,7 @@
 #include "rendezvous/store/engine.hpp"
 #include "rendezvous/store/limits.hpp"
 #include "rendezvous/store/listener.hpp"
+#include "rendezvous/store/stall.hpp"
 
 namespace muster::rendezvous {
 
@@ -44,8 +45,16 @@ class StoreServer {
   /// before start(). It must not call stop() or destroy the server.
   void on_notice(Notice notice);
 
+  enum class Accepting { at_once, later };
   /// Begins to serve. The only errors are those of making an epoll set (no descriptors, no memory).
-  Result<void> start();
+  Result<void> start(Accepting accepting = Accepting::at_once);
+
+  /// For one listening socket that serves store after store (see share_listener()): a connection belongs to
+  /// the store that accepted it. The old store stops accepting when its round is over, and has taken in by
+  /// then who had come before; the next one begins when its round does. Who comes in between waits in the
+  /// backlog; who has gone again by then was a worker of the old round, and is not heard.
+  void stop_accepting();
+  Result<void> begin_accepting();
 
   /// Closes the listener and every connection. Nothing is called afterwards.
   void stop();
@@ -53,6 +62,12 @@ class StoreServer {
   boost::asio::ip::tcp::endpoint local_endpoint() const;
   StoreCounters counters() const;
   StoreDiagnosis diagnosis() const;
+
+  /// The caller's measure of time: waits know how many periods have begun since they did.
+  void next_period();
+  /// Why the round does not get on, if a wait is `periods_long` or older, or if it is `late` and workers are
+  /// missing. Cheap while all is well.
+  std::optional<std::string> stall(const StoreRound& round, unsigned periods_long, bool late) const;
 
  private:
   class Impl;

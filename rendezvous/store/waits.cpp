@@ -18,6 +18,7 @@ std::size_t StoreWaits::cost_bytes(std::span<const std::string_view> missing) {
 
 void StoreWaits::begin(StoreConnectionId id, std::span<const std::string_view> missing, Kind kind) {
   auto& wait = waits_[id];
+  wait.began_in = period_;
   wait.keys.reserve(missing.size());
   for (const auto key : missing) {
     auto at = by_key_.find(key);
@@ -44,6 +45,17 @@ void StoreWaits::drop(StoreConnectionId id) {
     if (waiters.empty()) erase(by_key_.find(node->first));
   }
   waits_.erase(found);
+}
+
+unsigned StoreWaits::periods_of(StoreConnectionId id) const {
+  const auto found = waits_.find(id);
+  return found == waits_.end() ? 0 : period_ - found->second.began_in;
+}
+
+unsigned StoreWaits::periods_of_oldest() const {
+  unsigned oldest = 0;
+  for (const auto& [id, wait] : waits_) oldest = std::max(oldest, period_ - wait.began_in);
+  return oldest;
 }
 
 std::vector<std::string> StoreWaits::keys_of(StoreConnectionId id) const {

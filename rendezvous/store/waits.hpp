@@ -31,6 +31,13 @@ class StoreWaits {
     barrier  ///< BARRIER: its completion, or a SET of its key
   };
 
+  /// Some time passed, as long as the caller means by a period.
+  void next_period() { ++period_; }
+  /// How many periods have begun since the connection's wait did; 0 without one.
+  unsigned periods_of(StoreConnectionId id) const;
+  /// The same of the oldest wait.
+  unsigned periods_of_oldest() const;
+
   /// Begins a wait for `missing` (at least one; the same key twice counts once). The connection has none.
   void begin(StoreConnectionId id, std::span<const std::string_view> missing, Kind kind);
   /// Forgets the connection's wait, if it has one.
@@ -63,6 +70,7 @@ class StoreWaits {
   struct Wait {
     std::vector<ByKey::value_type*> keys;  ///< null once written; the map's nodes stay where they are
     std::size_t left = 0;
+    unsigned began_in = 0;  ///< period
   };
 
   bool satisfy(const Waiter& waiter, StoreWoken& woken);
@@ -71,6 +79,7 @@ class StoreWaits {
   ByKey by_key_;
   std::unordered_map<StoreConnectionId, Wait> waits_;
   std::size_t bytes_ = 0;
+  unsigned period_ = 0;
 };
 
 }  // namespace muster::rendezvous

@@ -28,11 +28,16 @@ class CountedStores : public StoreHost {
     listening.insert(number);
     return static_cast<std::uint16_t>(4000 + number);
   }
+  void begin_round(int number, LedRound round) override {
+    EXPECT_TRUE(listening.contains(number));
+    began[number] = std::move(round);
+  }
   void close(int number) override { EXPECT_EQ(listening.erase(number), 1u); }
   bool used(int) const override { return was_used; }
 
   std::vector<int> opened;
   std::set<int> listening;
+  std::map<int, LedRound> began;
   bool was_used = true;
   bool fails = false;
 };

@@ -1,9 +1,16 @@
 #include "agent/served_stores.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <functional>
+
+#include "agent/reserved_ports.hpp"
+#include "rendezvous/store/codec.hpp"
 
 namespace muster::agent {
 namespace {
@@ -23,7 +30,7 @@ class ServedStoresTest : public ::testing::Test {
 
   asio::io_context io{1};
   tcp::socket client{io};
-  ServedStores stores{io.get_executor(), "127.0.0.1", nullptr};
+  ServedStores stores{io.get_executor(), {"127.0.0.1", {}}};
 };
 
 TEST_F(ServedStoresTest, EachStoreListensOnItsOwnPortUntilItIsClosed) {
@@ -50,10 +57,185 @@ TEST_F(ServedStoresTest, AStoreIsUsedOnceSomebodyHasConnected) {
 }
 
 TEST_F(ServedStoresTest, AnAddressThatIsNotOursIsAnErrorWithItsName) {
-  ServedStores elsewhere(io.get_executor(), "192.0.2.1", nullptr);
+  ServedStores elsewhere(io.get_executor(), {"192.0.2.1", {}});
   const auto port = elsewhere.open(1);
   ASSERT_FALSE(port);
   EXPECT_NE(port.error().sentence().find("192.0.2.1"), std::string::npos);
+}
+
+/// Stores that share a thread with their clients, which speak as PyTorch's do.
+class ServedRoundsTest : public ::testing::Test {
+ protected:
+  struct Client {
+    explicit Client(ServedRoundsTest& owner, std::uint16_t port) : test(owner), socket(owner.io) {
+      socket.connect({asio::ip::make_address("127.0.0.1"), port});
+      put(rendezvous::StoreOp::validate);
+    }
+    Client& put(rendezvous::StoreOp op, const std::string& key = "", const std::string& value = "",
+                std::int64_t number = 0) {
+      rendezvous::StoreRequest request;
+      request.op = op;
+      request.key = key;
+      request.value = value;
+      request.number = number;
+      if (op == rendezvous::StoreOp::wait || op == rendezvous::StoreOp::check) request.keys = {key};
+      std::string out;
+      rendezvous::append_request(rendezvous::StoreDialect::c, request, out);
+      asio::write(socket, asio::buffer(out));
+      return *this;
+    }
+    /// What CHECK answers: 0 if it has the key.
+    int check(const std::string& key) {
+      put(rendezvous::StoreOp::check, key);
+      test.await("an answer", [this] { return socket.available() > 0; });
+      char answer = 9;
+      asio::read(socket, asio::buffer(&answer, 1));
+      return answer;
+    }
+    ServedRoundsTest& test;
+    tcp::socket socket;
+  };
+
+  void await(const char* what, const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline)
+        throw std::runtime_error(std::string("never: ") + what);
+      io.run_one_for(5ms);
+    }
+  }
+  ServedStoresOptions with_ports(PortRange ports) {
+    ServedStoresOptions options;
+    options.address = "127.0.0.1";
+    options.ports = ports;
+    options.notice = [this](const std::string& line) { said.push_back(line); };
+    return options;
+  }
+  static LedRound led(int round, int world_size) {
+    return {round, world_size, [] { return std::vector<LedRound::Worker>{{0, 100}, {1, 101}}; }};
+  }
+  /// `count` ports in a row that nobody has, as far as one can know.
+  std::uint16_t free_ports(int count) {
+    for (;;) {
+      std::vector<tcp::acceptor> held;
+      const auto first = rendezvous::open_listener(io.get_executor(), "127.0.0.1", std::uint16_t{0})
+                             ->local_endpoint()
+                             .port();
+      int free = 0;
+      while (free < count && first + free < 65535) {
+        auto next = rendezvous::open_listener(io.get_executor(), "127.0.0.1",
+                                              static_cast<std::uint16_t>(first + free));
+        if (!next) break;
+        held.push_back(std::move(*next));
+        ++free;
+      }
+      if (free == count) return first;
+    }
+  }
+
+  asio::io_context io{1};
+  std::vector<std::string> said;
+};
+
+TEST_F(ServedRoundsTest, C9_D18_AtOneFixedPortAConnectionBelongsToTheRoundThatAcceptedIt) {
+  const auto port = free_ports(1);
+  ServedStores stores(io.get_executor(), with_ports({port, port}));
+  ASSERT_EQ(*stores.open(1), port);
+  stores.begin_round(1, led(1, 2));
+  Client old(*this, port);
+  old.put(rendezvous::StoreOp::set, "/k", "of round 1");
+  EXPECT_EQ(old.check("/k"), 0);
+  EXPECT_FALSE(stores.used(2));
+
+  ASSERT_EQ(*stores.open(2), port);
+  // Between the rounds: a worker of the old one that goes again, and one of the new one that is early.
+  {
+    Client stray(*this, port);
+    stray.put(rendezvous::StoreOp::set, "/stray", "1");
+  }
+  Client early(*this, port);
+  early.put(rendezvous::StoreOp::set, "/early", "1");
+  EXPECT_EQ(old.check("/early"), 1);
+  EXPECT_FALSE(stores.used(2));
+  stores.begin_round(2, led(2, 2));
+  EXPECT_EQ(early.check("/early"), 0);
+  EXPECT_EQ(early.check("/k"), 1) << "a key of the old round";
+  EXPECT_EQ(early.check("/stray"), 1);
+  EXPECT_EQ(old.check("/k"), 0) << "the old round's store is served on";
+  stores.close(1);
+  EXPECT_EQ(early.check("/early"), 0);
+  Client late(*this, port);
+  EXPECT_EQ(late.check("/early"), 0);
+  EXPECT_THAT(said, testing::IsEmpty());
+}
+
+TEST_F(ServedRoundsTest, C10_TheFirstFreePortOfARangeIsTaken) {
+  const auto first = free_ports(10);
+  std::vector<tcp::acceptor> others;
+  for (std::uint16_t i = 0; i < 5; ++i)
+    others.push_back(
+        rendezvous::open_listener(io.get_executor(), "127.0.0.1", static_cast<std::uint16_t>(first + i))
+            .value());
+  ServedStores stores(io.get_executor(), with_ports({first, static_cast<std::uint16_t>(first + 9)}));
+  EXPECT_EQ(*stores.open(1), first + 5);
+  ServedStores none(io.get_executor(), with_ports({first, static_cast<std::uint16_t>(first + 4)}));
+  EXPECT_EQ(none.open(1).error().sentence(), "listening on 127.0.0.1: other programs have all ports of " +
+                                                 std::to_string(first) + "-" + std::to_string(first + 4));
+}
+
+TEST_F(ServedRoundsTest, ARoundThatDoesNotGetOnIsExplainedOnce) {
+  auto options = with_ports({});
+  options.stall_after = 40ms;
+  ServedStores stores(io.get_executor(), options);
+  const auto port = *stores.open(1);
+  stores.begin_round(1, led(1, 3));
+  Client zero(*this, port);
+  Client one(*this, port);
+  for (auto* client : {&zero, &one}) {
+    client->put(rendezvous::StoreOp::ping, "", "", client == &zero ? 100 : 101);
+    client->put(rendezvous::StoreOp::add, "init/", "", 1);
+    client->put(rendezvous::StoreOp::wait, "/default_pg/0//cpu//0/2");
+  }
+  await("a line", [this] { return !said.empty(); });
+  const std::string why = "ranks 0-1 wait for rank 2's gloo address; rank 2 has not connected";
+  EXPECT_EQ(said.at(0), "round 1 does not get on: " + why);
+  ASSERT_EQ(stores.stalls().size(), 1U);
+  EXPECT_EQ(stores.stalls()[0].round, 1);
+  EXPECT_EQ(stores.stalls()[0].sentence, why);
+  // It comes and waits itself: something new to say, and nothing that was said before.
+  Client two(*this, port);
+  two.put(rendezvous::StoreOp::add, "init/", "", 1)
+      .put(rendezvous::StoreOp::set, "/default_pg/0//cpu//0/2", "x");
+  two.put(rendezvous::StoreOp::wait, "/never");
+  await("another line", [this] { return said.size() > 1; });
+  EXPECT_EQ(said.at(1), "round 1 does not get on: rank 2 waits for key '/never'");
+}
+
+TEST(ReservedPorts, ThePortIsKeptForAProgramThatMayTakeItOver) {
+  asio::io_context io{1};
+  ReservedPorts ports({});
+  const auto port = ports.open(1);
+  ASSERT_TRUE(port);
+  EXPECT_NE(*port, 0);
+  EXPECT_NE(*ports.open(2), *port);
+  EXPECT_TRUE(rendezvous::open_listener(io.get_executor(), "", *port)) << "as worker 0 does";
+  ports.close(1);
+  EXPECT_TRUE(rendezvous::open_listener(io.get_executor(), "", *port));
+}
+
+TEST(ReservedPorts, C10_ARangeIsTriedInItsOrder) {
+  asio::io_context io{1};
+  const auto taken = rendezvous::open_listener(io.get_executor(), "", std::uint16_t{0});
+  const auto port = taken->local_endpoint().port();
+  if (port == 65535) GTEST_SKIP() << "the kernel chose the last port there is";
+  ReservedPorts ports({port, static_cast<std::uint16_t>(port + 1)});
+  const auto got = ports.open(1);
+  if (got) {
+    EXPECT_EQ(*got, port + 1);
+  }
+  ReservedPorts none({port, port});
+  EXPECT_EQ(none.open(1).error().sentence(), "a port for worker 0's store, of " + std::to_string(port) +
+                                                 ": Address already in use (EADDRINUSE)");
 }
 
 }  // namespace

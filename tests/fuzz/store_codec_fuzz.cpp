@@ -10,6 +10,7 @@
 
 #include "rendezvous/store/codec.hpp"
 #include "rendezvous/store/engine.hpp"
+#include "rendezvous/store/stall.hpp"
 
 namespace {
 
@@ -74,7 +75,9 @@ void requests(std::string_view bytes, std::size_t piece) {
     for (const auto id : woken) hold(!engine.waiting(id));
     hold(engine.stored_bytes() <= small_limits().stored_bytes_max);
   }
-  engine.diagnosis();
+  engine.next_period();
+  StallView view{engine.diagnosis(), "10.0.0.1", 1, true};
+  describe_stall(view, StoreRound{1, 4, {{0, 100}}});
   for (const auto client : clients) engine.disconnect(client, woken);
 }
 

@@ -53,6 +53,15 @@ TEST(WorkerEnvironment, HoldsTorchrunsVariables) {
   }
 }
 
+TEST(WorkerEnvironment, I10_WhoServesTheStoreIsTheUsersChoice) {
+  const Job job;
+  const auto ended = job.run("--rdzv-conf=worker_store=rank0", "env " + (job.folder / "env-{rank}"));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  Variables found = variables_in(content(job.folder / "env-0"));
+  EXPECT_EQ(found["TORCHELASTIC_USE_AGENT_STORE"], "False");
+  EXPECT_GT(std::stoi(found["MASTER_PORT"]), 1023);
+}
+
 TEST(WorkerEnvironment, O2_NothingElseIsChanged) {
   const Job job;
   auto options = job.options();

@@ -159,7 +159,7 @@ def scenario_D8_an_outage_restarts_nothing(lab):
     if not real_network_only(lab):
         return
     program, go = until_marked(lab)
-    lab.daemon(lab.nodes[3], "--heartbeat-timeout=24s")
+    lab.daemon(lab.nodes[3], "--heartbeat-timeout=36s")
     launches = [lab.launch(node, options(lab, 2, host=3), program) for node in lab.nodes[:2]]
     for launch in launches:
         launch.await_output("round 1:")

@@ -12,6 +12,7 @@ from multi_node import QUICK, main, options, real_network_only
 from netns_lab import await_that
 
 TRAINER = "ddp_mnist"
+ALONE = {"OMP_NUM_THREADS": "1"}  # the "hosts" share this machine's few cores
 
 
 def training(lab, epochs):
@@ -45,10 +46,9 @@ def scenario_D12_F4_a_node_that_joins_costs_no_step(lab):
     program = lab.program("ddp_mnist", "--epochs=3", f"--checkpoint-dir={lab.folder}/checkpoint",
                           "--checkpoint-every=1000000", f"--metrics-file={lab.folder}/metrics.jsonl")
     own = options(lab, "1:3")
-    alone = {"OMP_NUM_THREADS": "1"}  # the "hosts" share this machine's few cores
-    launches = [lab.launch(node, own, program, alone) for node in lab.nodes[:2]]
+    launches = [lab.launch(node, own, program, ALONE) for node in lab.nodes[:2]]
     await_steps(lab, 30)
-    launches.append(lab.launch(lab.nodes[2], own, program, alone))
+    launches.append(lab.launch(lab.nodes[2], own, program, ALONE))
     for launch in launches:
         launch.await_exit(0, 200)
     assert "3 nodes, 3 workers" in launches[2].output(), launches[2].output()
@@ -66,11 +66,11 @@ def scenario_D1_D3_D12_three_hosts_train_while_one_joins_one_is_cut_off_and_one_
         return
     lab.daemon(lab.nodes[3], "--heartbeat-timeout=2s")
     own = [*options(lab, "1:3", host=3), "--rdzv-conf=broken_grace=1s", "--stop-grace=5"]
-    launches = [lab.launch(node, own, training(lab, 8)) for node in lab.nodes[:2]]
+    launches = [lab.launch(node, own, training(lab, 4), ALONE) for node in lab.nodes[:2]]
     await_round(launches, "2 nodes, 2 workers")
     await_steps(lab, 30)
 
-    launches.append(lab.launch(lab.nodes[2], own, training(lab, 8)))  # in mid-epoch
+    launches.append(lab.launch(lab.nodes[2], own, training(lab, 4), ALONE))  # in mid-epoch
     await_round(launches, "3 nodes, 3 workers")
     await_steps(lab, 30)
 
@@ -103,7 +103,7 @@ def scenario_D7_a_daemon_killed_ten_times_under_training_restarts_no_worker(lab)
     dice = random.Random(seed)
     state = f"--state-dir={lab.folder}/state"
     daemon = lab.daemon(lab.nodes[3], state)
-    launches = [lab.launch(node, options(lab, "1:3", host=3), training(lab, 2)) for node in lab.nodes[:3]]
+    launches = [lab.launch(node, options(lab, "1:3", host=3), training(lab, 2), ALONE) for node in lab.nodes[:3]]
     await_round(launches, "3 nodes, 3 workers")
     workers = sorted(lab.pids(TRAINER))
     assert len(workers) == 3

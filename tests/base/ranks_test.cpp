@@ -1,8 +1,8 @@
-#include "agent/report/ranks.hpp"
+#include "base/ranks.hpp"
 
 #include <gtest/gtest.h>
 
-namespace muster::agent {
+namespace muster {
 namespace {
 
 TEST(RanksText, JoinsNeighbours) {
@@ -11,4 +11,4 @@ TEST(RanksText, JoinsNeighbours) {
 }
 
 }  // namespace
-}  // namespace muster::agent
+}  // namespace muster

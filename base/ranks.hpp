@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-namespace muster::agent {
+namespace muster {
 
 /// "rank 3", "ranks 0-4, 7".
 inline std::string ranks_text(const std::set<int>& ranks) {
@@ -19,4 +19,4 @@ inline std::string ranks_text(const std::set<int>& ranks) {
   return text;
 }
 
-}  // namespace muster::agent
+}  // namespace muster

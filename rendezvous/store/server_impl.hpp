@@ -1,0 +1,92 @@
+// Inside of the store server; see server.cpp for its shape.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/store/server.hpp"
+#include "rendezvous/store/session.hpp"
+
+namespace muster::rendezvous {
+
+constexpr std::size_t store_read_bytes_max = 128UL << 10;
+
+class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(const boost::asio::any_io_executor& executor, boost::asio::ip::tcp::acceptor listener,
+       StoreLimits limits)
+      : limits_(limits),
+        listener_(std::move(listener)),
+        local_(listener_.local_endpoint()),
+        watched_(executor),
+        accept_timer_(executor),
+        engine_(limits) {}
+
+  void on_notice(Notice notice) { notice_ = std::move(notice); }
+  Result<void> start(Accepting accepting);
+  void stop_accepting();
+  Result<void> begin_accepting();
+  void stop();
+  boost::asio::ip::tcp::endpoint local_endpoint() const { return local_; }
+  StoreCounters counters() const;
+  StoreDiagnosis diagnosis() const;
+  void next_period() { engine_.next_period(); }
+  std::optional<std::string> stall(const StoreRound& round, unsigned periods_long, bool late) const;
+
+ private:
+  void arm();
+  void turn();
+  void serve(const epoll_event& event);
+
+  enum class Newcomers { all, present };  ///< present: who has not gone again
+  Result<void> watch_listener();
+  bool accept_clients(Newcomers newcomers = Newcomers::all);
+  void adopt(UniqueFd fd, const boost::asio::ip::tcp::endpoint& peer);
+  void pause_accepting(int error_number);
+
+  // These return false if the session was closed, and gone.
+  bool read(StoreSession& session);
+  bool take(StoreSession& session, std::string_view bytes, std::size_t* used);
+  bool take_one(StoreSession& session, std::string_view bytes, std::size_t* used);
+  bool resume(StoreSession& session);
+  bool send_replies(StoreSession& session);
+  bool send_rest(StoreSession& session);
+  bool settle(StoreSession& session);
+  void refuse(StoreSession& session, const std::string& why);
+  void close(StoreSession& session);
+
+  void deliver_wakeups();
+  StoreSession* find(StoreConnectionId id);
+  void notice_peer(const boost::asio::ip::tcp::endpoint& peer, const std::string& what);
+
+  StoreLimits limits_;
+  boost::asio::ip::tcp::acceptor listener_;
+  boost::asio::ip::tcp::endpoint local_;
+  int epoll_ = -1;  ///< owned by watched_
+  boost::asio::posix::stream_descriptor watched_;
+  boost::asio::steady_timer accept_timer_;
+  bool stopped_ = false;
+  bool shortage_reported_ = false;
+  Notice notice_;
+  std::set<boost::asio::ip::address> reported_peers_;
+
+  StoreEngine engine_;
+  std::vector<std::unique_ptr<StoreSession>> sessions_;  ///< by slot
+  StoreCounters counters_;
+
+  // Of the request or client at hand, kept for their room.
+  std::string scratch_ = std::string(store_read_bytes_max, '\0');
+  StoreRequest request_;
+  std::string replies_;
+  StoreWoken woken_;
+  StoreWoken owed_wakeups_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,187 @@
+// What the store server does with one client: requests in, replies out, until it goes.
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "rendezvous/store/server_impl.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+/// Scratch strings that grew beyond this in one request are given back.
+constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
+
+}  // namespace
+
+bool StoreServer::Impl::read(StoreSession& session) {
+  const ssize_t count = ::recv(session.fd.get(), scratch_.data(), scratch_.size(), 0);
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EINTR) return true;
+    close(session);
+    return false;
+  }
+  if (count == 0) {
+    session.draining = true;
+    return settle(session);
+  }
+  const std::string_view fresh(scratch_.data(), static_cast<std::size_t>(count));
+  std::size_t used = 0;
+  if (session.input.empty()) {
+    if (!take(session, fresh, &used)) return false;
+    session.input.assign(fresh.substr(used));
+  } else {
+    session.input.append(fresh);
+    if (!take(session, session.input, &used)) return false;
+    session.input.erase(0, used);
+  }
+  return settle(session);
+}
+
+bool StoreServer::Impl::take(StoreSession& session, std::string_view bytes, std::size_t* used) {
+  session.held = false;
+  if (session.dialect == StoreDialect::undecided) {
+    const auto found = detect_dialect(bytes, &session.dialect);
+    if (found.state == ScanResult::State::bad) refuse(session, found.why);
+    if (found.state != ScanResult::State::whole) return found.state == ScanResult::State::partial;
+  }
+  replies_.clear();
+  std::size_t before;
+  do {
+    before = *used;
+    if (session.unsent_bytes() + replies_.size() > limits_.output_pause_bytes) {
+      if (!send_replies(session)) return false;
+      if (session.unsent_bytes() > limits_.output_pause_bytes) {
+        // It sends faster than it reads the replies: on once they are out.
+        session.held = *used < bytes.size();
+        return true;
+      }
+    }
+    if (!take_one(session, bytes.substr(*used), used)) return false;
+  } while (*used > before);
+  return send_replies(session);
+}
+
+bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, std::size_t* used) {
+  auto& scanner = session.scanner;
+  auto found = scanner.scan(bytes, session.dialect, limits_);
+  if (found.state == ScanResult::State::partial) return true;
+  if (found.state == ScanResult::State::bad) {
+    if (send_replies(session)) refuse(session, found.why);
+    return false;
+  }
+  if (engine_.waiting(session.id) && scanner.op() != StoreOp::cancel_wait) {
+    if (session.dialect == StoreDialect::a) {
+      // Such a client gave the wait up without a word: a late answer would put it out of step.
+      engine_.drop_wait(session.id);
+    } else {
+      session.held = true;
+      return true;
+    }
+  }
+  parse_request(scanner.op(), bytes.substr(0, scanner.size()), request_);
+  *used += scanner.size();
+  scanner = StoreScanner();
+  ++counters_.requests_total;
+  woken_.clear();
+  const auto refusal = engine_.handle(session.id, request_, replies_, woken_);
+  for (const auto id : woken_) {
+    if (id == session.id) {
+      replies_.push_back(static_cast<char>(reply_stop_waiting));
+    } else {
+      owed_wakeups_.push_back(id);
+    }
+  }
+  if (!refusal) return true;
+  if (send_replies(session)) refuse(session, *refusal);
+  return false;
+}
+
+bool StoreServer::Impl::resume(StoreSession& session) {
+  if (!session.held) return true;
+  std::size_t used = 0;
+  if (!take(session, session.input, &used)) return false;
+  session.input.erase(0, used);
+  return settle(session);
+}
+
+bool StoreServer::Impl::send_replies(StoreSession& session) {
+  std::size_t sent = 0;
+  if (session.output.empty() && !replies_.empty()) {
+    const ssize_t count = ::send(session.fd.get(), replies_.data(), replies_.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) {
+      close(session);
+      return false;
+    }
+    if (count > 0) sent = static_cast<std::size_t>(count);
+  }
+  session.output.append(replies_, sent);
+  replies_.clear();
+  return true;
+}
+
+bool StoreServer::Impl::send_rest(StoreSession& session) {
+  const ssize_t count =
+      ::send(session.fd.get(), session.output.data() + session.sent, session.unsent_bytes(), MSG_NOSIGNAL);
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EINTR) return true;
+    close(session);
+    return false;
+  }
+  session.sent += static_cast<std::size_t>(count);
+  if (session.unsent_bytes() > 0) return true;
+  session.output.clear();
+  session.sent = 0;
+  return resume(session) && settle(session);
+}
+
+/// After anything was done for a session: gives back room, keeps the books, asks epoll for the right events.
+bool StoreServer::Impl::settle(StoreSession& session) {
+  if (session.draining && session.output.empty()) {
+    close(session);
+    return false;
+  }
+  if (session.input.empty() && session.input.capacity() > 64) std::string().swap(session.input);
+  if (session.output.empty() && session.output.capacity() > 64) std::string().swap(session.output);
+  if (replies_.capacity() > scratch_kept_bytes_max) std::string().swap(replies_);
+  const std::size_t buffered = session.input.capacity() + session.output.capacity();
+  counters_.buffered_bytes += buffered - session.buffered_bytes;
+  session.buffered_bytes = buffered;
+  if (counters_.buffered_bytes > limits_.buffered_bytes_max) {
+    refuse(session,
+           fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
+                       "(buffered_bytes_max)",
+                       limits_.buffered_bytes_max));
+    return false;
+  }
+  const bool reads = !session.held && !session.draining;
+  const bool writes = !session.output.empty();
+  const std::uint32_t wanted =
+      (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U) | (session.held && !writes ? EPOLLRDHUP : 0U);
+  if (wanted == session.interest) return true;
+  epoll_event event{.events = wanted, .data = {.u64 = session.id}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, session.fd.get(), &event) != 0) {
+    refuse(session, "epoll_ctl: " + errno_text(errno));
+    return false;
+  }
+  session.interest = wanted;
+  return true;
+}
+
+void StoreServer::Impl::refuse(StoreSession& session, const std::string& why) {
+  // The notice first: who sees the connection close can rely on its having been said why.
+  ++counters_.refused_total;
+  notice_peer(session.peer, why);
+  close(session);
+}
+
+void StoreServer::Impl::close(StoreSession& session) {
+  // By hand: a child that is just being started may hold the socket open for a moment, and epoll with it.
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, session.fd.get(), nullptr);
+  counters_.buffered_bytes -= session.buffered_bytes;
+  --counters_.connections;
+  engine_.disconnect(session.id, owed_wakeups_);
+  sessions_[slot_of(session.id)].reset();
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,120 @@
+#include "rendezvous/store/stall.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rendezvous/store/known_keys.hpp"
+
+namespace muster::rendezvous {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+/// A round of four: ranks 0 and 1 on the store's host, 2 and 3 elsewhere.
+struct Stalled {
+  Stalled() {
+    round.world_size = 4;
+    round.local_workers = {{0, 100}, {1, 101}};
+    view.own_address = "10.0.0.1";
+    view.late = true;
+  }
+  Stalled& joined(const std::string& host, std::uint32_t pid, Keys set, Keys waits_for) {
+    StoreDiagnosis::Connection connection;
+    connection.peer = host + ":" + std::to_string(40000 + view.diagnosis.connections.size());
+    connection.pid = pid;
+    connection.joined = true;
+    connection.keys_set = std::move(set);
+    connection.waiting_periods = waits_for.empty() ? 0 : 5;
+    connection.waits_for = std::move(waits_for);
+    view.diagnosis.connections.push_back(connection);
+    view.diagnosis.joined = view.diagnosis.joined.value_or(0) + 1;
+    return *this;
+  }
+  std::string text() const { return describe_stall(view, round).value_or("(nothing)"); }
+
+  StallView view;
+  StoreRound round;
+};
+
+std::string gloo(int rank) { return "/default_pg/0//cpu//0/" + std::to_string(rank); }
+
+TEST(StoreStall, NamesTheRankThatTheOthersWaitFor) {
+  Stalled stalled;
+  stalled.joined("10.0.0.1", 100, {gloo(0)}, {gloo(1)});
+  stalled.joined("10.0.0.2", 7, {gloo(2)}, {gloo(1)});
+  stalled.joined("10.0.0.2", 8, {gloo(3)}, {gloo(1)});
+  EXPECT_EQ(stalled.text(),
+            "ranks 0, 2-3 wait for rank 1's gloo address; rank 1 (pid 101) has not connected");
+}
+
+TEST(StoreStall, ARankThatIsThereAndSilentIsSaidToBeConnected) {
+  Stalled stalled;
+  stalled.joined("127.0.0.1", 100, {}, {});
+  stalled.joined("10.0.0.1", 101, {gloo(1)}, {gloo(0)});
+  stalled.joined("10.0.0.2", 7, {gloo(2)}, {gloo(0)});
+  stalled.joined("10.0.0.2", 8, {gloo(3)}, {gloo(0)});
+  EXPECT_EQ(stalled.text(), "ranks 1-3 wait for rank 0's gloo address; rank 0 (pid 100) is connected");
+}
+
+TEST(StoreStall, MissingRanksAreNamedOnlyIfAllOthersAreKnown) {
+  Stalled known;
+  known.joined("10.0.0.1", 100, {}, {}).joined("10.0.0.2", 7, {gloo(2)}, {});
+  EXPECT_EQ(known.text(), "ranks 1, 3 have not connected");
+  Stalled unknown;
+  unknown.joined("10.0.0.1", 100, {}, {}).joined("10.0.0.2", 0, {}, {});
+  EXPECT_EQ(unknown.text(), "2 of 4 workers have connected");
+  unknown.view.late = false;
+  EXPECT_EQ(unknown.text(), "(nothing)");
+}
+
+TEST(StoreStall, NothingIsSaidOfARoundThatGetsOnOrUsesNoStore) {
+  Stalled stalled;
+  EXPECT_EQ(stalled.text(), "(nothing)");
+  for (int rank = 0; rank < 4; ++rank) stalled.joined("10.0.0.2", 0, {gloo(rank)}, {});
+  EXPECT_EQ(stalled.text(), "(nothing)");
+  stalled.view.diagnosis.connections[0].waits_for = {"/x"};
+  stalled.view.diagnosis.connections[0].waiting_periods = 4;
+  stalled.view.periods_long = 5;
+  EXPECT_EQ(stalled.text(), "(nothing)") << "not long enough";
+}
+
+TEST(StoreStall, AForeignProcessIdIsNoLocalRank) {
+  Stalled stalled;
+  stalled.joined("10.0.0.2", 100, {}, {"/x"});
+  EXPECT_EQ(stalled.text(), "the worker at 10.0.0.2:40000 waits for key '/x'; 1 of 4 workers have connected");
+}
+
+TEST(StoreStall, ManyWaitsAreCut) {
+  Stalled stalled;
+  stalled.view.late = false;
+  for (int i = 0; i < 4; ++i) stalled.joined("10.0.0.2", 0, {}, {"/same"});
+  for (int i = 0; i < 6; ++i) stalled.joined("10.0.0.2", 0, {}, {"/k" + std::to_string(i)});
+  EXPECT_THAT(stalled.text(), testing::StartsWith("4 other workers wait for key '/same'; the worker at "));
+  EXPECT_THAT(stalled.text(), testing::EndsWith("; 3 more keys are waited for"));
+}
+
+TEST(StoreStall, EveryKnownShapeOfAKeyNamesItsOwner) {
+  const std::pair<const char*, const char*> shapes[] = {
+      {"/default_pg/0//cpu//0/7", "rank 7's gloo address"},
+      {"//worker/attempt_3/default_pg/0/0/7", "rank 7's gloo address"},
+      {"//worker/attempt_0/default_pg/0/0/rank_2", "rank 2's host name for gloo"},
+      {"//worker/attempt_0/default_pg/0//cpu//0/1", "rank 1's gloo address"},
+      {"/default_pg/0//1//cpu//0/1", "the gloo address of rank 1 in group 1"},
+      {"/default_pg/0//cuda//0", "rank 0's NCCL id"},
+      {"/default_pg/0//5//cuda//0", "the NCCL id of rank 0 in group 5"},
+      {"/default_pg/0//cuda//2:5", "rank 2's NCCL id for the pair 2:5"},
+      {"//worker/attempt_0/default_pg/0/0", "rank 0's NCCL id"},
+      {"//worker/attempt_0/default_pg/1/SEQ_NUM_STORE_KEY", "the sequence number of rank 0 in group 1"},
+      {"/default_pg/store_based_barrier_key:0:last_worker", "the last arrival at the barrier"},
+      {"/default_pg/store_based_barrier_key:3:last_worker", "the last arrival at the barrier in group 3"},
+      {"/muster/round-2/restart-1/world/address/4", "rank 4's address"},
+      {"/default_pg/0//cpu//0/7/8", "key '/default_pg/0//cpu//0/7/8'"},
+      {"/default_pg", "key '/default_pg'"},
+      {"/cpu//0/1", "key '/cpu//0/1'"},
+      {"a\nb", "key 'a\\x0ab'"},
+      {"", "key ''"}};
+  for (const auto& [key, text] : shapes) EXPECT_EQ(awaited_text(key), text) << key;
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
