@@ -118,7 +118,8 @@ def test_names(root):
         for suite, name in re.findall(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", text, re.MULTILINE):
             names.add(f"{suite}.{name}")
     for path in files(root, (".py",)):
-        names.update(f"MultiNode.{name}" for name in re.findall(r"^def scenario_(\w+)", read(root, path), re.MULTILINE))
+        suite = "TorchDebian" if path.startswith("tests/interop/") else "MultiNode"
+        names.update(f"{suite}.{name}" for name in re.findall(r"^def scenario_(\w+)", read(root, path), re.MULTILINE))
     for path in files(root, ("CMakeLists.txt",)):
         names.update(re.findall(r"add_test\(\s*NAME\s+([\w.]+)", read(root, path)))
     for name in os.listdir(os.path.join(root, "tests/scenarios")):
