@@ -105,6 +105,13 @@ struct Load {
   boost::asio::io_context io{1};
   std::shared_ptr<Tls> tls;
   std::vector<std::unique_ptr<RemoteLink>> links;
+
+  ~Load() {
+    links.clear();
+    if (io.stopped()) io.restart();
+    io.run_for(std::chrono::seconds(30));  // until the connections have ended
+  }
+
   int assigned = 0;
   std::string trouble;
 

@@ -52,6 +52,8 @@ class MusterdTest : public testing::Test {
   void TearDown() override {
     links_.clear();
     if (pid_ > 0) stop(SIGKILL);
+    if (io_.stopped()) io_.restart();
+    io_.run_for(seconds(10));  // until the connections have ended
     std::filesystem::remove_all(folder_);
   }
 

@@ -6,6 +6,7 @@ usage: multi_node_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions
 import glob
 import itertools
 import os
+import re
 import signal
 import time
 
@@ -141,32 +142,32 @@ def scenario_A19_B12_nodes_come_and_go_around_a_daemon_elsewhere(lab):
     """Each is killed and started again in turn: the others go on, it gets its ranks back, and every worker reaches
     the store at MASTER_ADDR, which is not where the daemon is."""
     lab.daemon(lab.nodes[3])
-    program, go = until_marked(lab, "dial", "then", "env", f"{lab.folder}/env-{{rank}}")
+    program, go = until_marked(lab, "dial", "then", "env", f"{lab.folder}/env-{{round}}-{{rank}}")
     own = options(lab, "2:3", host=3)
     launches = [lab.launch(node, own, program) for node in lab.nodes[:3]]
     for launch in launches:
         launch.await_output("3 nodes, 3 workers")
-    before = [w["MUSTER_NODE"] for w in environments_of_all(lab, 3)]
+    before = nodes_of_newest_round(lab, launches[0], 3)
     for index in range(3):
         launches[index].kill(signal.SIGKILL)
         others = [launch for place, launch in enumerate(launches) if place != index]
         for launch in others:
             await_that(lambda: "2 nodes, 2 workers" in launch.rounds()[-1], "the others go on")
-        for path in glob.glob(f"{lab.folder}/env-*"):
-            os.unlink(path)
         launches[index] = lab.launch(lab.nodes[index], own, program)
         for launch in launches:
             await_that(lambda: launch.rounds() and "3 nodes, 3 workers" in launch.rounds()[-1], "it is back")
-        assert [w["MUSTER_NODE"] for w in environments_of_all(lab, 3)] == before
+        assert nodes_of_newest_round(lab, launches[0], 3) == before
     go()
     for launch in launches:
         launch.await_exit(0)
         assert launch.node.name != "n4"
 
 
-def environments_of_all(lab, ranks):
-    await_that(lambda: len(glob.glob(f"{lab.folder}/env-[0-9]")) == ranks, "all workers have dialled the store")
-    return said_environments(lab, ranks)
+def nodes_of_newest_round(lab, launch, ranks):
+    """By rank, once all workers have dialled the store."""
+    number = re.match(r"round (\d+):", launch.rounds()[-1]).group(1)
+    await_that(lambda: len(glob.glob(f"{lab.folder}/env-{number}-*")) == ranks, "all workers have dialled the store")
+    return [environment_of(f"{lab.folder}/env-{number}-{rank}")["MUSTER_NODE"] for rank in range(ranks)]
 
 
 def scenario_D14_a_spare_steps_in_for_a_node_that_dies(lab):

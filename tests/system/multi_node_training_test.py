@@ -105,8 +105,8 @@ def scenario_D7_a_daemon_killed_ten_times_under_training_restarts_no_worker(lab)
     daemon = lab.daemon(lab.nodes[3], state)
     launches = [lab.launch(node, options(lab, "1:3", host=3), training(lab, 2), ALONE) for node in lab.nodes[:3]]
     await_round(launches, "3 nodes, 3 workers")
+    await_that(lambda: len(lab.pids(TRAINER)) == 3, "all three work")
     workers = sorted(lab.pids(TRAINER))
-    assert len(workers) == 3
     for _ in range(10):
         await_steps(lab, dice.randrange(1, 40))
         daemon.kill(signal.SIGKILL)
