@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.hpp"
 #include "rendezvous/client/remote_link.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -44,17 +45,11 @@ Output run(const std::string& command) {
 
 class MusterdTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/musterd-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
   void TearDown() override {
     links_.clear();
     if (pid_ > 0) stop(SIGKILL);
     if (io_.stopped()) io_.restart();
     io_.run_for(seconds(10));  // until the connections have ended
-    std::filesystem::remove_all(folder_);
   }
 
   void start(std::vector<std::string> more = {}) {
@@ -150,7 +145,8 @@ class MusterdTest : public testing::Test {
   }
 
   boost::asio::io_context io_;
-  std::string folder_;
+  test::TemporaryFolder scratch_;
+  const std::string folder_ = scratch_.path();
   pid_t pid_ = -1;
   Endpoint endpoint_{"127.0.0.1", 0};
   std::vector<std::unique_ptr<RemoteLink>> links_;

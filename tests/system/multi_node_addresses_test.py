@@ -28,14 +28,18 @@ def scenario_B4_E2_local_addr_is_what_workers_get(lab):
         assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == second.address
 
 
+def launch_two_at(lab, name):
+    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint={name}:{lab.port}", QUICK]
+    return [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+
+
 def scenario_A3_B1_a_name_that_each_node_resolves_in_its_own_way(lab):
     """At home it is a loopback address, as in Debian's /etc/hosts; workers get a number that all can reach."""
     if not real_network_only(lab):
         return
     lab.name_table(lab.nodes[0], "127.0.0.1 localhost\n127.0.1.1 alpha.sub.svc alpha\n")
     lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n10.77.0.1 alpha.sub.svc\n")
-    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=alpha.sub.svc:{lab.port}", QUICK]
-    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    launches = launch_two_at(lab, "alpha.sub.svc")
     for launch in launches:
         launch.await_exit(0)
     assert "(hosted here)" in launches[0].output() and "(hosted here)" not in launches[1].output()
@@ -48,8 +52,7 @@ def scenario_P1_a_name_that_comes_late_is_no_error(lab):
         return
     lab.name_table(lab.nodes[0], "10.77.0.1 late.svc\n")
     lab.name_table(lab.nodes[1], "127.0.0.1 localhost\n")
-    own = ["--nnodes=2", "--rdzv-id=job", f"--rdzv-endpoint=late.svc:{lab.port}", QUICK]
-    launches = [lab.launch(node, own, say_environment(lab)) for node in lab.nodes[:2]]
+    launches = launch_two_at(lab, "late.svc")
     launches[1].await_output("cannot be looked up")
     lab.change_name_table(lab.nodes[1], "10.77.0.1 late.svc\n")
     for launch in launches:

@@ -7,24 +7,21 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.hpp"
+
 namespace muster::rendezvous {
 namespace {
 
 class TokenFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/token-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string file(const std::string& content, mode_t mode = 0600) {
     const auto path = folder_ + "/token";
     std::ofstream(path) << content;
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
     return path;
   }
-  std::string folder_;
+  test::TemporaryFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "rendezvous/protocol/policy_values.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -46,13 +47,6 @@ Event failed(const std::string& node, int round) {
 
 class JournalTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/journal-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   Journal::Opened open(Instant now = {}) {
     auto opened = Journal::open(io_, log_, folder_, now);
     EXPECT_TRUE(opened) << opened.error().sentence();
@@ -84,7 +78,8 @@ class JournalTest : public testing::Test {
   }
   std::string log() const { return log_text_.str(); }
 
-  std::string folder_;
+  test::TemporaryFolder scratch_;
+  const std::string folder_ = scratch_.path();
   boost::asio::io_context io_;
   std::ostringstream log_text_;
   std::shared_ptr<spdlog::logger> log_ =

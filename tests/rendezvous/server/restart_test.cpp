@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tests/rendezvous/support/daemon_fixture.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -11,15 +12,8 @@ using std::chrono::milliseconds;
 class RestartTest : public DaemonTest {
  protected:
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "/state-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     policy_.min_nodes = policy_.max_nodes = 2;
     policy_.max_restarts = 3;
-  }
-  void TearDown() override {
-    DaemonTest::TearDown();
-    std::filesystem::remove_all(folder_);
   }
 
   void start(bool with_journal) {
@@ -47,7 +41,8 @@ class RestartTest : public DaemonTest {
     EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::succeeded) << a.last<JobEnded>()->outcome.reason;
   }
 
-  std::string folder_;
+  test::TemporaryFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 TEST_F(RestartTest, D7_WithAJournalNothingRestarts) { restart_under_a_running_round(true); }
