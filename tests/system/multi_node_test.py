@@ -3,7 +3,6 @@
 usage: multi_node_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions named scenario_* below
 """
 
-import glob
 import itertools
 import os
 import re
@@ -166,8 +165,9 @@ def scenario_A19_B12_nodes_come_and_go_around_a_daemon_elsewhere(lab):
 def nodes_of_newest_round(lab, launch, ranks):
     """By rank, once all workers have dialled the store."""
     number = re.match(r"round (\d+):", launch.rounds()[-1]).group(1)
-    await_that(lambda: len(glob.glob(f"{lab.folder}/env-{number}-*")) == ranks, "all workers have dialled the store")
-    return [environment_of(f"{lab.folder}/env-{number}-{rank}")["MUSTER_NODE"] for rank in range(ranks)]
+    said = [f"{lab.folder}/env-{number}-{rank}" for rank in range(ranks)]
+    await_that(lambda: all(os.path.exists(path) for path in said), "all workers have dialled the store")
+    return [environment_of(path)["MUSTER_NODE"] for path in said]
 
 
 def scenario_D14_a_spare_steps_in_for_a_node_that_dies(lab):
