@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/report/report.hpp"
+#include "launcher/help.hpp"
 #include "launcher/node_id.hpp"
 #include "launcher/options.hpp"
 #include "launcher/plan.hpp"

@@ -1,162 +1,353 @@
 #include "launcher/option_table.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "base/endpoint.hpp"
+#include "launcher/option_values.hpp"
 
 namespace muster::launcher {
 
 namespace {
 
+using Options = LauncherOptions;
+using Value = const std::string&;
+using Done = Result<void>;
+using enum Section;
+
 constexpr long kMaxRestarts = 1'000'000;
-constexpr long kMaxNodes = 100'000;
-constexpr std::size_t kMaxIdBytes = 200;
-
-Error not_allowed(const std::string& value, const std::string& allowed) {
-  return Error{"", fmt::format("'{}' is not allowed", value), allowed};
-}
-
-Result<void> apply_workers(LauncherOptions& options, const std::string& value) {
-  using Way = WorkerCountWish::Way;
-  const std::pair<const char*, Way> words[] = {
-      {"auto", Way::automatic}, {"cpu", Way::cpu}, {"gpu", Way::gpu}};
-  for (const auto& [word, way] : words) {
-    if (value != word) continue;
-    options.workers = {way, 0};
-    return {};
-  }
-  const auto number = parse_integer(value, 1, kMaxWorkersPerNode);
-  if (!number)
-    return not_allowed(value,
-                       fmt::format("it takes a number from 1 to {}, or auto, cpu, gpu", kMaxWorkersPerNode));
-  options.workers = {Way::number, static_cast<int>(*number)};
-  return {};
-}
-
-Result<void> apply_nodes(LauncherOptions& options, const std::string& value) {
-  const auto colon = value.find(':');
-  const auto low = parse_integer(value.substr(0, colon), 1, kMaxNodes);
-  const auto high = colon == std::string::npos ? low : parse_integer(value.substr(colon + 1), 1, kMaxNodes);
-  if (!low || !high || *low > *high)
-    return not_allowed(value,
-                       fmt::format("it takes N or MIN:MAX, from 1 to {}, MIN not above MAX", kMaxNodes));
-  options.min_nodes = static_cast<int>(*low);
-  options.max_nodes = static_cast<int>(*high);
-  return {};
-}
-
-Result<void> apply_restarts(LauncherOptions& options, const std::string& value) {
-  const auto number = parse_integer(value, 0, kMaxRestarts);
-  if (!number) return not_allowed(value, fmt::format("it takes a number from 0 to {}", kMaxRestarts));
-  options.max_restarts = static_cast<int>(*number);
-  return {};
-}
-
-Result<void> apply_grace(LauncherOptions& options, const std::string& value) {
-  if (parse_duration(value, &options.stop_grace) && options.stop_grace <= std::chrono::hours(24)) return {};
-  return not_allowed(value, "it takes seconds, or a number with ms, s, m or h; up to 24h");
-}
-
-// Ids become variables of workers, names of folders and words of log lines.
-Result<void> apply_id(std::string& id, const std::string& value) {
-  const bool plain = std::none_of(value.begin(), value.end(),
-                                  [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
-  if (value.empty() || value.size() > kMaxIdBytes || !plain)
-    return not_allowed(value, fmt::format("it takes 1 to {} bytes without control characters", kMaxIdBytes));
-  id = value;
-  return {};
-}
-
-Result<void> apply_log_dir(LauncherOptions& options, const std::string& value) {
-  if (value.empty()) return not_allowed(value, "it takes the path of a folder, or /dev/null for no logs");
-  options.log_dir = value;
-  return {};
-}
-
-Result<void> apply_text(std::string& text, const std::string& value, const char* allowed) {
-  if (value.empty()) return not_allowed(value, allowed);
-  text = value;
-  return {};
-}
-
-Result<void> apply_number(std::optional<int>& number, const std::string& value, long low, long high) {
-  const auto parsed = parse_integer(value, low, high);
-  if (!parsed) return not_allowed(value, fmt::format("it takes a number from {} to {}", low, high));
-  number = static_cast<int>(*parsed);
-  return {};
-}
-
-template <bool LauncherOptions::*Member>
-Result<void> apply_flag(LauncherOptions& options, const std::string& value) {
-  const auto number = parse_integer(value, 0, INT32_MAX);
-  if (!number) return not_allowed(value, "it takes 1 or 0");
-  options.*Member = *number != 0;
-  return {};
-}
+constexpr long kMaxNodeRank = 100'000;
+constexpr const char* kNotYet = "has no effect yet";
 
 constexpr OptionRow kTable[] = {
-    {"", "--nproc-per-node", "PET_NPROC_PER_NODE", "N",
-     "workers on this node: a number, or auto, cpu, gpu for what this process may use (1)", apply_workers},
-    {"", "--nnodes", "PET_NNODES", "N", "nodes of the job: N or MIN:MAX (1)", apply_nodes},
-    {"", "--standalone", "PET_STANDALONE", "", "one node, nothing to agree on with others",
-     apply_flag<&LauncherOptions::standalone>},
-    {"", "--max-restarts", "PET_MAX_RESTARTS", "N", "restarts of all workers after failures (0)",
-     apply_restarts},
-    {"", "--rdzv-id", "PET_RDZV_ID", "ID", "name of the job, the same on each node (a fresh one)",
-     [](LauncherOptions& options, const std::string& value) { return apply_id(options.run_id, value); }},
-    {"", "--rdzv-endpoint", "PET_RDZV_ENDPOINT", "HOST:PORT",
-     "where several nodes meet, the same on each of them; the node that has HOST hosts it (port 29400)",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_text(options.rendezvous.endpoint, value, "it takes HOST or HOST:PORT");
+    {.long_name = "--nproc-per-node",
+     .variable = "PET_NPROC_PER_NODE",
+     .kind = ValueKind::number,
+     .value_name = "N",
+     .words = "auto cpu gpu",
+     .fallback = "1",
+     .help = "workers on this node: a number, or auto, cpu, gpu for what this process may use",
+     .apply = [](Options& options, Value value) -> Done { return read_workers(options.workers, value); }},
+    {.long_name = "--nnodes",
+     .variable = "PET_NNODES",
+     .kind = ValueKind::number,
+     .value_name = "N",
+     .fallback = "1",
+     .help = "nodes of the job: N or MIN:MAX",
+     .apply = [](Options& options, Value value) -> Done { return read_nodes(options, value); }},
+    {.long_name = "--standalone",
+     .variable = "PET_STANDALONE",
+     .kind = ValueKind::flag,
+     .help = "one node, nothing to agree on with others",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.standalone, value); }},
+    {.long_name = "--role",
+     .variable = "PET_ROLE",
+     .value_name = "NAME",
+     .fallback = "default",
+     .help = "what the workers of this node are called: ROLE_NAME; nodes of one role share its ROLE_RANKs",
+     .apply = [](Options& options, Value value) -> Done { return read_id(options.role, value); }},
+    {.long_name = "--node-id",
+     .variable = "MUSTER_NODE_ID",
+     .of_torchrun = false,
+     .value_name = "ID",
+     .help = "name of this node (the host's name)",
+     .apply = [](Options& options, Value value) -> Done { return read_id(options.node_id, value); }},
+
+    {.long_name = "--rdzv-id",
+     .variable = "PET_RDZV_ID",
+     .section = rendezvous,
+     .value_name = "ID",
+     .help = "name of the job, the same on each node (one node: a fresh one; several: none)",
+     .apply = [](Options& options, Value value) -> Done { return read_id(options.run_id, value); }},
+    {.long_name = "--rdzv-endpoint",
+     .variable = "PET_RDZV_ENDPOINT",
+     .section = rendezvous,
+     .value_name = "HOST:PORT",
+     .help =
+         "where several nodes meet, the same on each of them; the node that has HOST hosts it (port 29400)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.rendezvous.endpoint, value, "HOST or HOST:PORT");
      }},
-    {"", "--rdzv-backend", "PET_RDZV_BACKEND", "NAME",
-     "c10d, or static: --master-addr and --master-port are the endpoint (c10d)",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_text(options.rendezvous.backend, value, "it takes c10d or static");
+    {.long_name = "--rdzv-backend",
+     .variable = "PET_RDZV_BACKEND",
+     .section = rendezvous,
+     .value_name = "NAME",
+     .words = "c10d static",
+     .help = "c10d, or static: --master-addr and --master-port are the endpoint (c10d)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.rendezvous.backend, value, "c10d or static");
      }},
-    {"", "--rdzv-conf", "PET_RDZV_CONF", "K=V,...",
-     "join_timeout, worker_store, store_port, stall_after, ...; see docs/multi-node.md, docs/worker-store.md",
-     [](LauncherOptions& options, const std::string& value) {
+    {.long_name = "--rdzv-conf",
+     .variable = "PET_RDZV_CONF",
+     .section = rendezvous,
+     .kind = ValueKind::pairs,
+     .value_name = "K=V,...",
+     .help = "join_timeout, worker_store, store_port, stall_after, ...; see docs/multi-node.md, "
+             "docs/worker-store.md",
+     .apply = [](Options& options, Value value) -> Done {
        return parse_rendezvous_conf(options.rendezvous.conf, value);
-     },
-     true},
-    {"", "--node-rank", "PET_NODE_RANK", "N", "the place that this node would like to have, from 0",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_number(options.rendezvous.node_rank, value, 0, kMaxNodes);
      }},
-    {"", "--master-addr", "PET_MASTER_ADDR", "HOST", "with static: the endpoint's host",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_text(options.rendezvous.master_addr, value, "it takes a host name or an address");
+    {.long_name = "--node-rank",
+     .variable = "PET_NODE_RANK",
+     .section = rendezvous,
+     .kind = ValueKind::number,
+     .value_name = "N",
+     .help = "the place that this node would like to have, from 0",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_number(options.rendezvous.node_rank, value, 0, kMaxNodeRank);
      }},
-    {"", "--master-port", "PET_MASTER_PORT", "PORT", "with static: the endpoint's port (29500)",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_number(options.rendezvous.master_port, value, 0, 65535);
+    {.long_name = "--master-addr",
+     .variable = "PET_MASTER_ADDR",
+     .section = rendezvous,
+     .value_name = "HOST",
+     .help = "with static: the endpoint's host",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.rendezvous.master_addr, value, "a host name or an address");
      }},
-    {"", "--local-addr", "PET_LOCAL_ADDR", "ADDRESS",
-     "address of this node that the others' workers connect to (the one that leads to the endpoint)",
-     [](LauncherOptions& options, const std::string& value) {
-       return apply_text(options.rendezvous.local_addr, value, "it takes an address of this node");
+    {.long_name = "--master-port",
+     .variable = "PET_MASTER_PORT",
+     .section = rendezvous,
+     .kind = ValueKind::number,
+     .value_name = "PORT",
+     .help = "with static: the endpoint's port (29500)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_number(options.rendezvous.master_port, value, 0, 65535);
      }},
-    {"", "--node-id", "", "ID", "name of this node (the host's name)",
-     [](LauncherOptions& options, const std::string& value) { return apply_id(options.node_id, value); }},
-    {"", "--stop-grace", "", "TIME", "from SIGTERM to SIGKILL when workers are stopped: 30, 500ms, 2m (30)",
-     apply_grace},
-    {"", "--log-dir", "PET_LOG_DIR", "FOLDER",
-     "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; /dev/null: nowhere (a fresh temporary "
-     "one)",
-     apply_log_dir},
-    {"", "--no-python", "PET_NO_PYTHON", "", "run the program directly, whatever its name",
-     apply_flag<&LauncherOptions::no_python>},
-    {"-m", "--module", "PET_MODULE", "", "the program is a Python module, as with python -m",
-     apply_flag<&LauncherOptions::module>},
-    {"-h", "--help", "", "", "print this and leave", apply_flag<&LauncherOptions::help>},
-    {"", "--version", "", "", "print the version and leave", apply_flag<&LauncherOptions::version>},
+    {.long_name = "--local-addr",
+     .variable = "PET_LOCAL_ADDR",
+     .section = rendezvous,
+     .value_name = "ADDRESS",
+     .help = "address of this node that the others' workers connect to (the one that leads to the endpoint)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.rendezvous.local_addr, value, "an address of this node");
+     }},
+
+    {.short_name = "-m",
+     .long_name = "--module",
+     .variable = "PET_MODULE",
+     .section = program,
+     .kind = ValueKind::flag,
+     .help = "the program is a Python module, as with python -m",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.module, value); }},
+    {.long_name = "--no-python",
+     .variable = "PET_NO_PYTHON",
+     .section = program,
+     .kind = ValueKind::flag,
+     .help = "run the program directly, whatever its name",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.no_python, value); }},
+    {.long_name = "--run-path",
+     .variable = "PET_RUN_PATH",
+     .section = program,
+     .kind = ValueKind::flag,
+     .help = "the program is a Python script, whatever its name",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.run_path, value); }},
+
+    {.long_name = "--log-dir",
+     .variable = "PET_LOG_DIR",
+     .section = logs,
+     .kind = ValueKind::folder,
+     .value_name = "FOLDER",
+     .help = "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; /dev/null: nowhere (a fresh "
+             "temporary one)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.log_dir, value, "the path of a folder, or /dev/null for no logs");
+     }},
+    {.short_name = "-r",
+     .long_name = "--redirects",
+     .variable = "PET_REDIRECTS",
+     .section = logs,
+     .value_name = "STREAMS",
+     .words = "0 1 2 3",
+     .help = "streams that go to files alone: 0 none, 1 stdout, 2 stderr, 3 both, or LOCAL-RANK:0-3,...",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       return read_streams(options.logs.redirects, value);
+     }},
+    {.short_name = "-t",
+     .long_name = "--tee",
+     .variable = "PET_TEE",
+     .section = logs,
+     .value_name = "STREAMS",
+     .words = "0 1 2 3",
+     .help = "streams that go to files and to the console, written as for --redirects",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done { return read_streams(options.logs.tee, value); }},
+    {.long_name = "--local-ranks-filter",
+     .variable = "PET_LOCAL_RANKS_FILTER",
+     .section = logs,
+     .value_name = "N,...",
+     .help = "local ranks whose output the console shows (all)",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       return read_local_ranks(options.logs.console_ranks, value);
+     }},
+    {.long_name = "--log-line-prefix-template",
+     .variable = "PET_LOG_LINE_PREFIX_TEMPLATE",
+     .older_variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+     .section = logs,
+     .value_name = "TEXT",
+     .help = "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       options.logs.line_prefix = value;
+       return {};
+     }},
+    {.long_name = "--duplicate-stdout-filters",
+     .variable = "PET_DUPLICATE_STDOUT_FILTERS",
+     .section = logs,
+     .value_name = "TEXT,...",
+     .help = "lines of stdout that contain one of the texts go to one more file, of all workers",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       options.logs.stdout_filters = parse_filter_texts(value);
+       return {};
+     }},
+    {.long_name = "--duplicate-stderr-filters",
+     .variable = "PET_DUPLICATE_STDERR_FILTERS",
+     .section = logs,
+     .value_name = "TEXT,...",
+     .help = "the same for stderr",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       options.logs.stderr_filters = parse_filter_texts(value);
+       return {};
+     }},
+    {.long_name = "--logs-specs",
+     .section = logs,
+     .value_name = "NAME",
+     .words = "default",
+     .fallback = "default",
+     .help = "only default: there are no plug-ins for logs",
+     .apply = [](Options&, Value value) -> Done { return check_word(value, {"default"}); }},
+
+    {.long_name = "--max-restarts",
+     .variable = "PET_MAX_RESTARTS",
+     .section = stopping,
+     .kind = ValueKind::number,
+     .value_name = "N",
+     .fallback = "0",
+     .help = "restarts of all workers after failures",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_number(options.max_restarts, value, 0, kMaxRestarts);
+     }},
+    {.long_name = "--stop-grace",
+     .variable = "MUSTER_STOP_GRACE",
+     .of_torchrun = false,
+     .section = stopping,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .fallback = "30",
+     .help = "from SIGTERM to SIGKILL when workers are stopped: 30, 500ms, 2m",
+     .apply = [](Options& options, Value value) -> Done { return read_time(options.stop_grace, value); }},
+    {.long_name = "--shutdown-timeout",
+     .variable = "PET_SHUTDOWN_TIMEOUT",
+     .older_variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+     .section = stopping,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "from the signal that ends the job to SIGKILL (that of --stop-grace)",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.shutdown_timeout.emplace(), value);
+     }},
+    {.long_name = "--signals-to-handle",
+     .variable = "PET_SIGNALS_TO_HANDLE",
+     .section = stopping,
+     .value_name = "NAME,...",
+     .fallback = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     .help = "signals that stop the workers before muster leaves",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done { return read_signals(options, value); }},
+
+    {.long_name = "--numa-binding",
+     .section = placement,
+     .value_name = "MODE",
+     .words = "node socket exclusive core-complex",
+     .help = "bind each worker to CPUs near its device: node, socket, exclusive, core-complex",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       return read_numa_mode(options.numa_binding, value);
+     }},
+    {.long_name = "--virtual-local-rank",
+     .variable = "PET_VIRTUAL_LOCAL_RANK",
+     .section = placement,
+     .kind = ValueKind::flag,
+     .help = "each worker sees one device alone and has LOCAL_RANK 0",
+     .no_effect = kNotYet,
+     .apply = [](Options& options, Value value) -> Done {
+       return read_flag(options.virtual_local_rank, value);
+     }},
+
+    {.short_name = "-h",
+     .long_name = "--help",
+     .section = information,
+     .kind = ValueKind::flag,
+     .help = "print this and leave",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.help, value); }},
+    {.long_name = "--version",
+     .of_torchrun = false,
+     .section = information,
+     .kind = ValueKind::flag,
+     .help = "print the version and leave",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.version, value); }},
+
+    {.long_name = "--monitor-interval",
+     .variable = "PET_MONITOR_INTERVAL",
+     .section = without_effect,
+     .kind = ValueKind::time,
+     .value_name = "S",
+     .help = "nothing is polled: the end of a worker is an event",
+     .no_effect = "has no effect here: nothing is polled, the end of a worker is seen at once",
+     .apply = [](Options&, Value value) -> Done {
+       Duration ignored{};
+       return read_time(ignored, value);
+     }},
+    {.long_name = "--start-method",
+     .variable = "PET_START_METHOD",
+     .section = without_effect,
+     .value_name = "METHOD",
+     .words = "spawn fork forkserver",
+     .help = "each worker is a program of its own",
+     .no_effect = "has no effect here: each worker is a program of its own, none is a copy of an interpreter",
+     .apply = [](Options&, Value value) -> Done {
+       return check_word(value, {"spawn", "fork", "forkserver"});
+     }},
+    {.long_name = "--event-log-handler",
+     .variable = "PET_EVENT_LOG_HANDLER",
+     .section = without_effect,
+     .value_name = "NAME",
+     .help = "there are no plug-ins: what happened is in status.json",
+     .no_effect = "has no effect here: there are no plug-ins for events, what happened is in status.json",
+     .apply = [](Options&, Value) -> Done { return {}; }},
 };
 
 }  // namespace
 
 std::span<const OptionRow> option_table() { return kTable; }
+
+const char* heading(Section section) {
+  switch (section) {
+    case job:
+      return "The job";
+    case rendezvous:
+      return "Several nodes";
+    case program:
+      return "The program and its environment";
+    case logs:
+      return "Output and logs";
+    case stopping:
+      return "Stopping and restarting";
+    case placement:
+      return "Placement";
+    case information:
+      return "Information";
+    case without_effect:
+      return "torchrun's options that are taken and have no effect here";
+  }
+  return "";
+}
+
+std::string with_underscores(std::string long_name) {
+  std::replace(long_name.begin() + 2, long_name.end(), '-', '_');
+  return long_name;
+}
 
 }  // namespace muster::launcher

@@ -1,90 +1,77 @@
 #include "launcher/options.hpp"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdlib>
-#include <deque>
+#include <sstream>
 
+#include "launcher/command_line.hpp"
 #include "launcher/option_table.hpp"
 
 namespace muster::launcher {
 
 namespace {
 
-const char* const kSeeHelp = "see muster --help";
-
-std::string with_underscores(std::string name) {
-  std::replace(name.begin() + 2, name.end(), '-', '_');
-  return name;
-}
-
-std::string all_names(const OptionRow& row) {
-  std::string names = row.long_name;
-  if (*row.short_name != '\0') names += std::string(",") + row.short_name;
-  const std::string underscored = with_underscores(row.long_name);
-  return underscored == row.long_name ? names : names + "," + underscored;
-}
-
-// A row with what CLI11 found for it.
-struct Found {
+// What the user set, and by which name they know it.
+struct Set {
   const OptionRow* row;
-  CLI::Option* option;
-  std::string value;
+  std::string name;
+  std::vector<std::string> values;
+  Origin origin;
 };
 
-std::deque<Found> declare(CLI::App& app) {
-  app.set_help_flag("");    // a row of the table like all others
-  app.allow_extras();       // named below, in our own words
-  std::deque<Found> found;  // CLI11 keeps references to the values
-  for (const OptionRow& row : option_table()) {
-    found.push_back({&row, nullptr, {}});
-    Found& added = found.back();
-    added.option = row.is_flag() ? app.add_flag(all_names(row))->disable_flag_override()
-                   : row.merges  ? app.add_option(all_names(row), added.value)->join(',')
-                                 : app.add_option(all_names(row), added.value)->take_last();
+std::optional<Set> from_flags(const OptionRow& row, const std::vector<GivenOption>& given) {
+  Set set{&row, row.long_name, {}, Origin::flag};
+  for (const GivenOption& each : given) {
+    if (each.row != &row) continue;
+    if (!row.adds_up()) set.values.clear();
+    set.values.push_back(each.value);
   }
-  return found;
+  if (set.values.empty()) return std::nullopt;
+  return set;
 }
 
-// One origin's value for one row; `name` is how the user knows it.
-Result<void> apply(LauncherOptions& options, const OptionRow& row, const std::string& name,
-                   const std::string& value, Origin origin) {
-  auto applied = row.apply(options, value);
-  if (!applied) {
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::optional<Set> from_variables(const OptionRow& row, const Environment& environment) {
+  for (const std::string name : {row.variable, row.older_variable}) {
+    if (name.empty()) continue;
+    const auto value = environment(name);
+    if (!value) continue;
+    const auto values = row.kind == ValueKind::list ? lines_of(*value) : std::vector<std::string>{*value};
+    return Set{&row, name, values, Origin::environment};
+  }
+  return std::nullopt;
+}
+
+Result<void> apply(LauncherOptions& options, const Set& set) {
+  for (const std::string& value : set.values) {
+    auto applied = set.row->apply(options, value);
+    if (applied) continue;
     Error error = applied.error();
-    error.what = name;
+    error.what = set.name;
     return error;
   }
-  options.origins[row.long_name] = origin;
+  options.origins[set.row->long_name] = set.origin;
+  options.names[set.row->long_name] = set.name;
+  if (*set.row->no_effect != '\0') options.notes.push_back(set.name + " " + set.row->no_effect);
   return {};
 }
 
-Result<void> apply_all(LauncherOptions& options, const std::deque<Found>& found,
+// A flag beats the variable, the variable the default.
+Result<void> apply_all(LauncherOptions& options, const std::vector<GivenOption>& given,
                        const Environment& environment) {
-  for (const Found& each : found) {
-    const OptionRow& row = *each.row;
-    if (each.option->count() > 0) {
-      const std::string value = row.is_flag() ? "1" : each.value;
-      if (auto applied = apply(options, row, row.long_name, value, Origin::flag); !applied) return applied;
-    } else if (*row.variable != '\0') {
-      const auto value = environment(row.variable);
-      if (!value) continue;
-      if (auto applied = apply(options, row, row.variable, *value, Origin::environment); !applied)
-        return applied;
-    }
+  for (const OptionRow& row : option_table()) {
+    auto set = from_flags(row, given);
+    if (!set) set = from_variables(row, environment);
+    if (!set) continue;
+    if (auto applied = apply(options, *set); !applied) return applied;
   }
   return {};
-}
-
-const OptionRow* row_of(const std::string& name) {
-  const auto table = option_table();
-  const auto row = std::find_if(table.begin(), table.end(), [&](const OptionRow& candidate) {
-    return name == candidate.short_name || name == candidate.long_name ||
-           name == with_underscores(candidate.long_name);
-  });
-  return row == table.end() ? nullptr : &*row;
 }
 
 // One node needs no place to meet others, and an endpoint is one without --master-addr.
@@ -97,11 +84,11 @@ std::vector<std::string> without_effect(const LauncherOptions& options) {
   const bool meets_at_endpoint = options.max_nodes > 1 && !options.rendezvous.endpoint.empty();
   if (options.max_nodes > 1 && !meets_at_endpoint) return idle;
   for (const std::string& name : meets_at_endpoint ? of_a_master : of_a_meeting) {
-    const auto origin = options.origins.find(name);
-    if (origin == options.origins.end() || origin->second == Origin::by_default) continue;
+    const auto known_as = options.names.find(name);
+    if (known_as == options.names.end()) continue;
     if (name == "--rdzv-conf" && options.rendezvous.conf.empty())
       continue;  // all of it was of the worker store
-    idle.push_back(origin->second == Origin::flag ? name : row_of(name)->variable);
+    idle.push_back(known_as->second);
   }
   return idle;
 }
@@ -132,37 +119,18 @@ Result<void> settle_nodes(LauncherOptions& options, const Environment& environme
   return {};
 }
 
-struct SplitWords {
-  std::vector<std::string> own;
-  std::vector<std::string> program;
-};
-
-// The first word that is no option begins the program, and nothing after it is ours. The first "--" goes, be
-// it before the program or right after it. "--name=value" becomes two words: CLI11 would take the word after
-// an empty value ("--log-dir=") for the value, and that may be the program.
-Result<SplitWords> split(const std::vector<std::string>& words) {
-  SplitWords result;
-  auto word = words.begin();
-  bool separated = false;
-  for (; word != words.end() && word->size() > 1 && word->front() == '-' && !separated; ++word) {
-    separated = *word == "--";
-    if (separated) continue;
-    const auto equals = word->find('=');
-    const std::string name = word->substr(0, equals);
-    const OptionRow* row = row_of(name);
-    result.own.push_back(row ? name : *word);
-    if (!row) continue;
-    if (equals != std::string::npos) {
-      if (row->is_flag()) return Error{name, "it takes no value", kSeeHelp};
-      result.own.push_back(word->substr(equals + 1));
-    } else if (!row->is_flag() && word + 1 != words.end()) {
-      result.own.push_back(*++word);
-    }
-  }
-  result.program.assign(word, words.end());
-  if (!separated && result.program.size() > 1 && result.program[1] == "--")
-    result.program.erase(result.program.begin() + 1);
-  return result;
+// What does not fit together, or is missing.
+Result<void> check_program(const LauncherOptions& options) {
+  if (options.program.empty())
+    return Error{"program", "none was given",
+                 std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
+  if (options.program[0].empty()) return Error{"program", "its name is empty", kSeeHelp};
+  if (options.no_python && options.module)
+    return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
+  if (options.run_path && (options.no_python || options.module))
+    return Error{options.no_python ? "--run-path with --no-python" : "--run-path with --module",
+                 "it means a script that Python runs", "leave one of them out"};
+  return {};
 }
 
 }  // namespace
@@ -177,60 +145,16 @@ Environment process_environment() {
 
 Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words,
                                            const Environment& environment) {
-  auto parts = split(words);
-  if (!parts) return parts.error();
-  CLI::App app;
-  const auto found = declare(app);
-  try {
-    app.parse(
-        std::vector<std::string>(parts->own.rbegin(), parts->own.rend()));  // it takes them from the back
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string text = error.what();
-    return Error{text.substr(0, text.find(':')), "its value is missing", kSeeHelp};
-  } catch (const CLI::ParseError& error) {
-    return Error{"command line", error.what(), kSeeHelp};
-  }
-  if (const auto unknown = app.remaining(); !unknown.empty())
-    return Error{unknown[0].substr(0, unknown[0].find('=')), "there is no such option", kSeeHelp};
+  auto line = read_command_line(words);
+  if (!line) return line.error();
   LauncherOptions options;
-  if (auto applied = apply_all(options, found, environment); !applied) return applied.error();
-  options.program = std::move(parts->program);
+  if (auto applied = apply_all(options, line->options, environment); !applied) return applied.error();
+  options.program = std::move(line->program);
   if (options.help || options.version) return options;
-  if (!options.program.empty() && options.program[0].empty())
-    return Error{"program", "its name is empty", kSeeHelp};
-  if (options.program.empty())
-    return Error{"program", "none was given",
-                 std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
-  if (options.no_python && options.module)
-    return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
+  if (auto checked = check_program(options); !checked) return checked.error();
   if (auto settled = settle_store(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
   return options;
-}
-
-std::string help_text() {
-  std::string text =
-      "usage: muster [options] program [arguments]\n"
-      "\n"
-      "Starts the program several times (\"workers\"), tells each its rank through the variables torchrun "
-      "gives,\n"
-      "restarts all of them when one fails, and ends them all when it ends. A program that is executable is "
-      "run\n"
-      "directly, a .py file by Python (PYTHON_EXEC, the active virtual environment's, or python3). All that\n"
-      "follows the program is its own. Underscores may replace hyphens in options; a PET_ variable stands in "
-      "for\n"
-      "an option that is not given.\n"
-      "\n";
-  for (const OptionRow& row : option_table()) {
-    std::string names =
-        *row.short_name ? fmt::format("{}, {}", row.short_name, row.long_name) : row.long_name;
-    if (!row.is_flag()) names += std::string(" ") + row.value_name;
-    const std::string variable = *row.variable ? fmt::format(" [{}]", row.variable) : "";
-    text += fmt::format("  {:<22} {}{}\n", names, row.help, variable);
-  }
-  text +=
-      "\nExit code: 0, or the first failing worker's (128 + n for signal n); 2 for a wrong command line.\n";
-  return text;
 }
 
 }  // namespace muster::launcher

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/numa_mode.hpp"
 #include "base/time.hpp"
+#include "launcher/log_options.hpp"
 #include "launcher/rendezvous_options.hpp"
 #include "launcher/store_options.hpp"
 
@@ -29,22 +31,33 @@ struct LauncherOptions {
   int min_nodes = 1;
   int max_nodes = 1;
   bool standalone = false;
+  std::string role = "default";
   RendezvousOptions rendezvous;
   std::optional<Meeting> meeting;  ///< with more than one node: what `rendezvous` means
   StoreOptions store;
   int max_restarts = 0;
   bool no_python = false;
   bool module = false;
+  bool run_path = false;
   std::string log_dir;  ///< empty: a fresh folder in the temporary folder
   std::string run_id;   ///< empty: with one node a fresh one; with more "none", as torchrun's
   std::string node_id;  ///< empty: made of this host's name
+  LogOptions logs;
   Duration stop_grace = std::chrono::seconds(30);
+  std::optional<Duration> shutdown_timeout;           ///< torchrun's grace at the end of the job
+  std::optional<std::vector<int>> signals_to_handle;  ///< numbers; nothing: the usual ones
+  std::optional<NumaMode> numa_binding;
+  bool virtual_local_rank = false;
   bool help = false;
   bool version = false;
-  std::vector<std::string> without_effect;  ///< options that were set, as they were set, and change nothing
+  std::vector<std::string>
+      without_effect;              ///< of a meeting: options that were set, as they were set, for nothing
+  std::vector<std::string> notes;  ///< lines for the user about what was set, without prefix and newline
 
   std::vector<std::string> program;       ///< program, script or module, then its arguments, untouched
   std::map<std::string, Origin> origins;  ///< by long name, "--log-dir"; absent: by_default
+  std::map<std::string, std::string>
+      names;  ///< of what was set, by long name: "PET_LOG_DIR", as the user knows it
 };
 
 /// The value of an environment variable, or nothing if it is not set.
@@ -55,8 +68,6 @@ Environment process_environment();
 /// the default. An error is the user's: its sentence names the option and what is allowed.
 Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words,
                                            const Environment& environment);
-
-std::string help_text();
 
 constexpr int kMaxWorkersPerNode = 4096;
 

@@ -40,7 +40,9 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.min_nodes = options.min_nodes;
   plan.max_nodes = options.max_nodes;
   plan.meeting = options.meeting;
+  plan.role = options.role;
   plan.without_effect = options.without_effect;
+  plan.notes = options.notes;
   plan.store = options.store;
   plan.workers = workers;
   plan.target = target;
@@ -66,7 +68,7 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
 }
 
 std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = plan.notes;
   if (const auto& idle = plan.without_effect; !idle.empty())
     warnings.push_back(fmt::format(
         "without effect here: {}; {}", fmt::join(idle.begin(), idle.end(), ", "),

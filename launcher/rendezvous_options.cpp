@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "launcher/text.hpp"
+
 namespace muster::launcher {
 
 namespace {
@@ -68,19 +70,25 @@ Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
   return {};
 }
 
+// Job scripts that quote twice leave a pair of quotes in the argument: torchrun would take them for a part of the
+// first key and of the last value, and go on with neither.
+std::string without_quotes(const std::string& text) {
+  const bool quoted =
+      text.size() > 1 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 }  // namespace
 
-Result<void> parse_rendezvous_conf(Keys& conf, const std::string& text) {
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string pair = text.substr(begin, end - begin);
-    begin = end + 1;
+Result<void> parse_rendezvous_conf(Keys& conf, const std::string& given) {
+  for (const std::string& part : parts_of(without_quotes(given), ',')) {
+    const std::string pair = trimmed(part);
     if (pair.empty()) continue;
     const auto equals = pair.find('=');
-    if (equals == 0 || equals == std::string::npos)
+    const std::string key = trimmed(pair.substr(0, equals));
+    if (key.empty() || equals == std::string::npos)
       return Error{"", fmt::format("'{}' is not allowed", pair), "it takes KEY=VALUE,KEY=VALUE"};
-    conf[pair.substr(0, equals)] = pair.substr(equals + 1);
+    conf[key] = trimmed(pair.substr(equals + 1));
   }
   return {};
 }

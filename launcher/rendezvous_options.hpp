@@ -44,7 +44,8 @@ struct Meeting {
 constexpr std::uint16_t kDefaultRendezvousPort = 29400;  // torchrun's, for c10d
 constexpr std::uint16_t kDefaultMasterPort = 29500;      // torchrun's, for static
 
-/// "k=v,k=v" into `conf`; a key that comes again replaces what it had.
+/// "k=v,k=v" into `conf`; a key that comes again replaces what it had. Blanks around keys and values go, and so does
+/// a pair of quotes around the whole.
 Result<void> parse_rendezvous_conf(std::map<std::string, std::string>& conf, const std::string& text);
 
 /// The error is the user's.

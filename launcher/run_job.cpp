@@ -57,6 +57,7 @@ rendezvous::NodeOffer offer_of(const Plan& plan) {
   offer.node = plan.node;
   offer.host = plan.host;
   offer.address = kLoopback;
+  offer.role = plan.role;
   offer.local_workers = plan.workers.number;
   return offer;
 }

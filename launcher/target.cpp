@@ -92,7 +92,7 @@ Result<Target> find_target(const LauncherOptions& options, const Environment& en
     if (!path) return path.error();
     return direct(options, *path, has_slash(name) ? "as given" : "found on PATH");
   }
-  if (name.ends_with(".py")) {
+  if (options.run_path || name.ends_with(".py")) {
     if (const int error = check_file(name, Need::read)) return errno_error(name, error);
     return with_python(options.program, environment);
   }

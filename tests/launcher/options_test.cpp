@@ -1,7 +1,9 @@
 #include "launcher/options.hpp"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
+#include "launcher/help.hpp"
 #include "launcher/option_table.hpp"
 #include "tests/launcher/environment_of.hpp"
 
@@ -176,6 +178,46 @@ TEST(CommandLine, FlagsInVariablesAreNumbers) {
   EXPECT_THAT(refused({"prog"}, environment_of({{"PET_MODULE", "yes"}})), HasSubstr("PET_MODULE: 'yes'"));
   EXPECT_THAT(refused({"prog"}, environment_of({{"PET_NPROC_PER_NODE", ""}})),
               HasSubstr("PET_NPROC_PER_NODE"));
+}
+
+TEST(CommandLine, TorchrunsOptionsAreReadAndChecked) {
+  const auto options =
+      parsed({"--role=trainer", "--run-path", "--numa-binding=core-complex", "--shutdown-timeout=5",
+              "--signals-to-handle=SIGTERM, INT", "--virtual-local-rank", "prog"});
+  EXPECT_EQ(options.role, "trainer");
+  EXPECT_TRUE(options.run_path);
+  EXPECT_EQ(options.numa_binding, NumaMode::core_complex);
+  EXPECT_EQ(options.shutdown_timeout, std::chrono::seconds(5));
+  EXPECT_THAT(*options.signals_to_handle, ElementsAre(SIGTERM, SIGINT));
+  EXPECT_TRUE(options.virtual_local_rank);
+  EXPECT_THAT(refused({"--numa-binding=all", "prog"}),
+              HasSubstr("it takes node, socket, exclusive or core-complex"));
+  EXPECT_THAT(refused({"--shutdown-timeout=-1", "prog"}),
+              HasSubstr("--shutdown-timeout: '-1' is not allowed"));
+  EXPECT_THAT(refused({"--logs_specs=DOES_NOT_EXIST", "prog"}), HasSubstr("--logs-specs: 'DOES_NOT_EXIST'"));
+  EXPECT_THAT(refused({"--start-method=thread", "prog"}), HasSubstr("it takes spawn, fork, forkserver"));
+  EXPECT_THAT(refused({"--run-path", "-m", "prog"}), HasSubstr("--run-path with --module"));
+  EXPECT_EQ(parsed({"prog"}, environment_of({{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}})).shutdown_timeout,
+            std::chrono::seconds(7));
+}
+
+TEST(CommandLine, SignalsThatNobodyCanHandleAreNamedAndLeftOut) {
+  const auto options = parsed({"--signals-to-handle=SIGNOPE,SIGKILL,SIGUSR1", "prog"});
+  EXPECT_THAT(*options.signals_to_handle, ElementsAre(SIGUSR1));
+  EXPECT_THAT(options.notes, ::testing::IsSupersetOf(
+                                 {"--signals-to-handle: SIGNOPE is left out, there is no such signal",
+                                  "--signals-to-handle: SIGKILL is left out, no program can handle it"}));
+}
+
+TEST(CommandLine, A18_AnOptionThatHasNoEffectHereIsNamedAsItWasSet) {
+  EXPECT_TRUE(parsed({"prog"}).notes.empty());
+  EXPECT_THAT(
+      parsed({"--monitor-interval=1", "prog"}).notes,
+      ElementsAre(
+          "--monitor-interval has no effect here: nothing is polled, the end of a worker is seen at once"));
+  EXPECT_THAT(parsed({"prog"}, environment_of({{"PET_START_METHOD", "spawn"}})).notes,
+              ElementsAre(HasSubstr("PET_START_METHOD has no effect here")));
+  EXPECT_THAT(parsed({"--logs_specs=default", "prog"}).notes, ::testing::IsEmpty());
 }
 
 TEST(Help, NamesEveryOption) {

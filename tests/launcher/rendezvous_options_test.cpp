@@ -67,6 +67,15 @@ TEST(Rendezvous, ConfIsMergedOverRepeats) {
   EXPECT_TRUE(meeting.unknown_keys.empty());
 }
 
+// torchrun's own test passes the quotes within the argument.
+TEST(Rendezvous, QuotesAroundTheWholeAndBlanksGo) {
+  const auto meeting = meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1",
+                                   "--rdzv-conf='join_timeout=5, last_call_timeout = 1,timeout=5'"});
+  EXPECT_EQ(meeting.times.join, std::chrono::seconds(5));
+  EXPECT_EQ(meeting.times.last_call, std::chrono::seconds(1));
+  EXPECT_TRUE(meeting.unknown_keys.empty());
+}
+
 TEST(Rendezvous, UnknownKeysOfConfAreNoError) {
   EXPECT_THAT(
       meeting_of({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=read_timeout=5,zoo=x"}).unknown_keys,
