@@ -4,6 +4,7 @@
 
 #include "muster/worker/worker.hpp"
 #include "trainers/optim/adam.hpp"
+#include "trainers/parallel/ddp.hpp"
 #include "trainers/tensor/sequential.hpp"
 #include "trainers/training/fit.hpp"
 #include "trainers/training/model_file.hpp"
@@ -50,7 +51,9 @@ int train(int argc, char** argv) {
                             parameters, optimizer, group, report);
   const Supervision supervision{.progress = [&](std::int64_t step) { worker.progress(step); },
                                 .asked_to_save = [&] { return worker.asked_to_save(); }};
-  Fit fit({model, optimizer, group, train_set, test_set, checkpointer, report, supervision}, options.fit);
+  DataParallel ddp(parameters, group);
+  Fit fit({model, ddp, optimizer, group, train_set, test_set, checkpointer, report, supervision},
+          options.fit);
   fit.run();
   if (fit.drained()) return worker.drained(fit.saved_step());
 

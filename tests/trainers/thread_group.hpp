@@ -19,6 +19,7 @@ class ThreadWorld;
 
 struct DoneWork final : worker::Work {
   void wait() override {}
+  bool wait_for(std::chrono::milliseconds) override { return true; }
   bool done() const override { return true; }
 };
 

@@ -67,5 +67,15 @@ TEST(PendingWork, TellsItsEndToEverybodyWhoAsks) {
   good.wait();
 }
 
+TEST(PendingWork, AWaitWithALimitEndsWithoutTheWork) {
+  PendingWork work;
+  EXPECT_FALSE(work.wait_for(1ms));
+  work.finish(nullptr);
+  EXPECT_TRUE(work.wait_for(1ms));
+  PendingWork failed;
+  failed.finish(std::make_exception_ptr(CollectiveError("lost")));
+  EXPECT_THROW((void)failed.wait_for(1ms), CollectiveError);
+}
+
 }  // namespace
 }  // namespace muster::worker

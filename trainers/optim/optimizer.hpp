@@ -17,6 +17,7 @@ namespace muster::trainers {
 struct NamedTensor {
   std::string name;
   Tensor* tensor = nullptr;
+  const Parameter* of = nullptr;  ///< whose shape it has
 };
 
 class Optimizer {
@@ -47,7 +48,7 @@ class Optimizer {
   }
   void append_state(const std::string& kind, std::vector<Tensor>& tensors, std::vector<NamedTensor>& out) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      out.push_back({kind + "." + parameters_[i]->name, &tensors[i]});
+      out.push_back({kind + "." + parameters_[i]->name, &tensors[i], parameters_[i]});
     }
   }
 

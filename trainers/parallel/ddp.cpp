@@ -1,7 +1,10 @@
 #include "trainers/parallel/ddp.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
+
+#include "trainers/parallel/clipping.hpp"
 
 namespace muster::trainers {
 namespace {
@@ -77,13 +80,14 @@ void DataParallel::mark_ready(Bucket& bucket, std::size_t place) {
                            ": a second gradient before finish_gradients() took the first");
   }
   bucket.ready[place] = true;
+  if (in_no_sync_) return;
   while (next_to_start_ < buckets_.size() && buckets_[next_to_start_].full()) {
     auto& full = buckets_[next_to_start_++];
     full.work = group_.all_reduce(worker::buffer_of(full.gradients.values()), worker::ReduceOp::average);
   }
 }
 
-void DataParallel::check_all_started() const {
+void DataParallel::check_all_ready() const {
   std::string missing;
   for (const auto& bucket : buckets_) {
     for (std::size_t place = 0; place < bucket.parameters.size(); ++place) {
@@ -99,13 +103,43 @@ void DataParallel::raise_flag(bool raised) {
   if (flag_) *flag_ = raised ? 1 : 0;
 }
 
+/// Forgets which gradients were given.
+void DataParallel::next_pass(Into into) {
+  for (auto& bucket : buckets_) {
+    bucket.ready.assign(bucket.ready.size(), false);
+    for (auto* parameter : bucket.parameters) parameter->into = into;
+  }
+}
+
+void DataParallel::no_sync(const std::function<void()>& pass) {
+  {
+    struct Mode {
+      bool& on;
+      explicit Mode(bool& mode) : on(mode) { on = true; }
+      ~Mode() { on = false; }
+    } const mode(in_no_sync_);
+    pass();
+  }
+  check_all_ready();
+  next_pass(Into::add);
+}
+
+double DataParallel::clip_gradients(double max_norm) {
+  std::vector<Parameter*> all;
+  for (const auto& bucket : buckets_)
+    all.insert(all.end(), bucket.parameters.begin(), bucket.parameters.end());
+  const double norm = std::sqrt(sum_of_squares(all));
+  shorten_gradients(all, norm, max_norm);
+  return norm;
+}
+
 void DataParallel::finish_gradients() {
-  check_all_started();
+  check_all_ready();
   for (auto& bucket : buckets_) {
     bucket.work->wait();
     bucket.work = nullptr;
-    bucket.ready.assign(bucket.ready.size(), false);
   }
+  next_pass(Into::overwrite);
   next_to_start_ = 0;
   flag_was_raised_ = flag_ && *flag_ > 0;
 }

@@ -17,6 +17,7 @@
 
 #include "muster/worker/process_group.hpp"
 #include "trainers/parallel/buckets.hpp"
+#include "trainers/parallel/parallelism.hpp"
 #include "trainers/tensor/parameter.hpp"
 
 namespace muster::trainers {
@@ -24,7 +25,7 @@ namespace muster::trainers {
 /// The root's numbers on every rank: one broadcast for each tensor, all under way together.
 void broadcast(worker::ProcessGroup& group, std::span<Tensor* const> tensors, int root);
 
-class DataParallel {
+class DataParallel final : public Parallelism {
  public:
   /// Broadcasts the values, puts the gradients into buckets and hooks itself into the parameters. Parameters
   /// and group must outlive it; `parameters` are in order of use.
@@ -32,19 +33,13 @@ class DataParallel {
   /// Unhooks itself. If an all-reduce is still under way (an exception came between), its bucket's memory is
   /// kept until the process ends, because the backend may still write there; waiting could take as long as a
   /// collective's timeout.
-  ~DataParallel();
-  DataParallel(const DataParallel&) = delete;
-  DataParallel& operator=(const DataParallel&) = delete;
+  ~DataParallel() override;
 
-  /// After each backward pass: blocks until all gradients are averages. Throws std::logic_error that names
-  /// the parameters that got no gradient (without it, the all-reduce of their bucket would never start, and
-  /// the other ranks would hang), CollectiveError as Work::wait does.
-  void finish_gradients();
-
-  /// One bit that travels with the next step's gradients, at no message of its own. Before backward().
-  void raise_flag(bool raised);
-  /// Some rank had raised its flag for the step that finish_gradients() ended: the same answer on every rank.
-  bool flag_was_raised() const { return flag_was_raised_; }
+  void finish_gradients() override;
+  void no_sync(const std::function<void()>& pass) override;
+  double clip_gradients(double max_norm) override;
+  void raise_flag(bool raised) override;
+  bool flag_was_raised() const override { return flag_was_raised_; }
 
   std::size_t bucket_count() const { return buckets_.size(); }
 
@@ -60,12 +55,14 @@ class DataParallel {
 
   void build_buckets(const std::vector<Parameter*>& parameters, BucketLimits limits);
   void mark_ready(Bucket& bucket, std::size_t place);
-  void check_all_started() const;
+  void check_all_ready() const;
+  void next_pass(Into into);
 
   worker::ProcessGroup& group_;
   std::vector<Bucket> buckets_;
   float* flag_ = nullptr;  ///< behind the last bucket's gradients
   bool flag_was_raised_ = false;
+  bool in_no_sync_ = false;
   std::size_t next_to_start_ = 0;
 };
 

@@ -20,9 +20,9 @@ void add_to(float* __restrict sum, const float* __restrict values, std::int64_t 
 }
 
 /// Sum over the rows, from the first to the last.
-void sum_rows(const Tensor& matrix, Tensor& sum) {
-  std::copy_n(matrix.data(), matrix.columns(), sum.data());
-  for (std::int64_t r = 1; r < matrix.rows(); ++r) add_to(sum.data(), matrix.row(r), matrix.columns());
+void sum_rows(const Tensor& matrix, Tensor& sum, Into into) {
+  if (into == Into::overwrite) std::fill_n(sum.data(), sum.count(), 0.0F);
+  for (std::int64_t r = 0; r < matrix.rows(); ++r) add_to(sum.data(), matrix.row(r), matrix.columns());
 }
 
 }  // namespace
@@ -48,9 +48,9 @@ Tensor& Linear::forward(Tensor& input) {
 
 Tensor& Linear::backward(Tensor& output_gradient, InputGradient input_gradient) {
   assert(input_ != nullptr && output_gradient.rows() == input_->rows());
-  sum_rows(output_gradient, bias.gradient);
+  sum_rows(output_gradient, bias.gradient, bias.into);
   bias.gradient_is_ready();
-  multiply_tn(output_gradient, *input_, weight.gradient);
+  multiply_tn(output_gradient, *input_, weight.gradient, weight.into);
   weight.gradient_is_ready();
   if (input_gradient == InputGradient::wanted) {
     multiply_nn(output_gradient, weight.value, input_gradient_);

@@ -26,6 +26,7 @@ void sgemm(const Product& p, const Tensor& a, const Tensor& b, Tensor& out, Into
   (void)threads_are_set;
   if (into == Into::overwrite) out.resize({p.m, p.n});
   assert(out.count() == p.m * p.n);
+  if (out.count() == 0) return;
   cblas_sgemm(CblasRowMajor, p.transpose_a, p.transpose_b, static_cast<blasint>(p.m),
               static_cast<blasint>(p.n), static_cast<blasint>(p.k), 1.0F, a.data(),
               static_cast<blasint>(a.columns()), b.data(), static_cast<blasint>(b.columns()),

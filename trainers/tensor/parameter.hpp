@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "trainers/tensor/tensor.hpp"
+#include "trainers/tensor/matmul.hpp"
 
 namespace muster::trainers {
 
@@ -14,8 +14,10 @@ struct Parameter {
 
   std::string name;  ///< as PyTorch's state_dict would have it: "0.weight"
   Tensor value;
-  /// Overwritten by each backward pass. Data parallelism puts a part of a bucket here.
+  /// Data parallelism puts a part of a bucket here.
   Tensor gradient;
+  /// Whether the next backward pass overwrites the gradient or adds to it.
+  Into into = Into::overwrite;
 
   /// Called in the backward pass as soon as `gradient` is complete, in reverse order of use: last layer
   /// first. Empty when nobody asked.

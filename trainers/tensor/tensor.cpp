@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <new>
+#include <numeric>
 
 namespace muster::trainers {
 namespace {
@@ -48,6 +50,11 @@ Tensor Tensor::part_of(const Tensor& block, std::int64_t offset, Shape shape) {
   assert(offset >= 0 && offset + part.count_ <= block.count_);
   part.storage_ = std::shared_ptr<float>(block.storage_, block.storage_.get() + offset);
   return part;
+}
+
+std::int64_t Tensor::columns() const {
+  if (count_ > 0) return count_ / rows();
+  return std::accumulate(shape_.begin() + 1, shape_.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 Tensor Tensor::clone() const {

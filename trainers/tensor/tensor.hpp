@@ -45,7 +45,7 @@ class Tensor {
   std::int64_t count() const { return count_; }
   /// Of a matrix: the first extent, and the product of the others.
   std::int64_t rows() const { return shape_.empty() ? 1 : shape_.front(); }
-  std::int64_t columns() const { return count_ == 0 ? 0 : count_ / rows(); }
+  std::int64_t columns() const;
 
   float* data() { return storage_.get(); }
   const float* data() const { return storage_.get(); }

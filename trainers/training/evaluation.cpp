@@ -15,12 +15,17 @@ constexpr std::int64_t kBatchSize = 500;
 Accuracy evaluate(Module& model, const ImageDataset& dataset, worker::ProcessGroup& group) {
   const auto first = dataset.size() * group.rank() / group.size();
   const auto last = dataset.size() * (group.rank() + 1) / group.size();
+  // As many batches on every rank, though their slices differ by a sample: the model's forward may communicate.
+  const auto longest = (dataset.size() + group.size() - 1) / group.size();
+  const auto batches = (longest + kBatchSize - 1) / kBatchSize;
   Batch batch;
   std::vector<std::uint32_t> indices;
   std::array<std::int64_t, 1> correct{0};
-  for (auto at = first; at < last; at += kBatchSize) {
-    indices.resize(static_cast<std::size_t>(std::min(kBatchSize, last - at)));
-    std::iota(indices.begin(), indices.end(), static_cast<std::uint32_t>(at));
+  for (std::int64_t b = 0; b < batches; ++b) {
+    const auto begin = first + (last - first) * b / batches;
+    const auto end = first + (last - first) * (b + 1) / batches;
+    indices.resize(static_cast<std::size_t>(end - begin));
+    std::iota(indices.begin(), indices.end(), static_cast<std::uint32_t>(begin));
     dataset.gather(indices, batch);
     correct[0] += count_correct(model.forward(batch.images), batch.labels);
   }

@@ -22,8 +22,7 @@ Fit::Fit(FitParts parts, FitOptions options)
       sampler_({.count = parts.train.size(),
                 .world_size = parts.group.size(),
                 .rank = parts.group.rank(),
-                .seed = options.seed}),
-      ddp_(parts.model.parameters(), parts.group) {
+                .seed = options.seed}) {
   if (state_.step > 0) saved_step_ = state_.step;
 }
 
@@ -52,9 +51,9 @@ void Fit::train_step(std::span<const std::uint32_t> indices) {
   parts_.train.gather(indices, batch_);
   const auto& logits = parts_.model.forward(batch_.images);
   const double loss = softmax_cross_entropy(logits, batch_.labels, logits_gradient_);
-  ddp_.raise_flag(parts_.supervision.asked_to_save());
+  parts_.parallelism.raise_flag(parts_.supervision.asked_to_save());
   parts_.model.backward(logits_gradient_, InputGradient::unwanted);
-  ddp_.finish_gradients();
+  parts_.parallelism.finish_gradients();
   parts_.optimizer.step();
 
   ++state_.step;
@@ -64,7 +63,7 @@ void Fit::train_step(std::span<const std::uint32_t> indices) {
   own_loss_sum_ += loss * static_cast<double>(samples);
   parts_.report.step(state_, loss);
   parts_.supervision.progress(state_.step);
-  drained_ = ddp_.flag_was_raised();
+  drained_ = parts_.parallelism.flag_was_raised();
 }
 
 /// Adds what all ranks saw since the last call to the state, the same on every rank.

@@ -14,7 +14,7 @@
 #include "trainers/data/dataset.hpp"
 #include "trainers/data/sampler.hpp"
 #include "trainers/optim/optimizer.hpp"
-#include "trainers/parallel/ddp.hpp"
+#include "trainers/parallel/parallelism.hpp"
 #include "trainers/tensor/module.hpp"
 #include "trainers/training/checkpointer.hpp"
 #include "trainers/training/report.hpp"
@@ -37,6 +37,7 @@ struct Supervision {
 
 struct FitParts {
   Module& model;
+  Parallelism& parallelism;  ///< of this model
   Optimizer& optimizer;
   worker::ProcessGroup& group;
   const ImageDataset& train;
@@ -48,7 +49,7 @@ struct FitParts {
 
 class Fit {
  public:
-  /// A collective call: resumes, and makes all ranks' parameters rank 0's. All parts must outlive it.
+  /// A collective call: resumes. All parts must outlive it.
   Fit(FitParts parts, FitOptions options);
 
   /// A collective call: trains to the end, or to the step after which all ranks know that one of them was asked to
@@ -76,7 +77,6 @@ class Fit {
   FitOptions options_;
   TrainingState state_;
   DistributedSampler sampler_;
-  DataParallel ddp_;
   Batch batch_;
   Tensor logits_gradient_;
   double own_loss_sum_ = 0;  ///< since the last gather_loss, on this rank

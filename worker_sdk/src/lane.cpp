@@ -8,6 +8,13 @@ void PendingWork::wait() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+bool PendingWork::wait_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, timeout, [this] { return done_; })) return false;
+  if (failure_) std::rethrow_exception(failure_);
+  return true;
+}
+
 bool PendingWork::done() const {
   const std::lock_guard lock(mutex_);
   return done_;

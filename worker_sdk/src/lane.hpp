@@ -18,6 +18,7 @@ namespace muster::worker {
 class PendingWork : public Work {
  public:
   void wait() override;
+  bool wait_for(std::chrono::milliseconds timeout) override;
   bool done() const override;
   /// Once. A null pointer: it went well.
   void finish(std::exception_ptr failure);

@@ -11,6 +11,7 @@ namespace {
 class DoneWork : public Work {
  public:
   void wait() override {}
+  bool wait_for(std::chrono::milliseconds) override { return true; }
   bool done() const override { return true; }
 };
 

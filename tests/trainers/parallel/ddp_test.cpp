@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/trainers/thread_group.hpp"
 
 #include "trainers/tensor/cross_entropy.hpp"
@@ -151,6 +153,62 @@ TEST(DataParallel, ASecondBackwardBeforeFinishIsAClearError) {
     DataParallel ddp(model.parameters(), group);
     compute_gradients(model, 0, 2);
     EXPECT_THROW(compute_gradients(model, 0, 2), std::logic_error);
+  });
+}
+
+TEST(DataParallel, PassesInNoSyncAddUpAndCommunicateOnce) {
+  auto reference = multi_layer_perceptron(kWidths, 0);
+  compute_gradients(reference, 0, 12);
+  auto expected = all_gradients(reference);
+  for (auto& value : expected) value *= 3;  // each pass has the mean of a third of the batch
+  ThreadWorld world(2);
+  world.run([&](ThreadGroup& group) {
+    auto model = multi_layer_perceptron(kWidths, 0);
+    DataParallel ddp(model.parameters(), group, {.first_bytes = 16, .other_bytes = 64});
+    for (int step = 0; step < 2; ++step) {  // the second step must not add to the first
+      group.calls.clear();
+      ddp.no_sync([&] { compute_gradients(model, 2 * group.rank(), 2); });
+      ddp.no_sync([&] { compute_gradients(model, 4 + 2 * group.rank(), 2); });
+      EXPECT_THAT(group.calls, ElementsAre());
+      compute_gradients(model, 8 + 2 * group.rank(), 2);
+      ddp.finish_gradients();
+      EXPECT_EQ(group.calls.size(), ddp.bucket_count());
+    }
+    EXPECT_THAT(all_gradients(model), testing::Pointwise(testing::FloatNear(3e-6F), expected));
+  });
+}
+
+TEST(DataParallel, AnUnusedParameterInNoSyncIsAClearError) {
+  ThreadWorld world(1);
+  world.run([&](ThreadGroup& group) {
+    auto model = multi_layer_perceptron(kWidths, 0);
+    DataParallel ddp(model.parameters(), group);
+    try {
+      ddp.no_sync([&] { model.parameters()[3]->gradient_is_ready(); });
+      FAIL();
+    } catch (const std::logic_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("no gradient for 2.weight, 0.bias, 0.weight in this step"));
+    }
+  });
+}
+
+TEST(DataParallel, ClipsByTheNormOfTheWholeModel) {
+  ThreadWorld world(2);
+  world.run([&](ThreadGroup& group) {
+    auto model = multi_layer_perceptron(kWidths, 0);
+    DataParallel ddp(model.parameters(), group);
+    const auto norm_of = [&] {
+      double squares = 0;
+      for (float value : all_gradients(model)) squares += static_cast<double>(value) * value;
+      return std::sqrt(squares);
+    };
+    compute_gradients(model, group.rank(), 2);
+    ddp.finish_gradients();
+    const double norm = norm_of();
+    EXPECT_NEAR(ddp.clip_gradients(2 * norm), norm, 1e-9);
+    EXPECT_NEAR(norm_of(), norm, 1e-9) << "shorter than allowed: left alone";
+    EXPECT_NEAR(ddp.clip_gradients(norm / 4), norm, 1e-9);
+    EXPECT_NEAR(norm_of(), norm / 4, 1e-5);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "tests/trainers/thread_group.hpp"
 #include "tests/trainers/tiny_mnist.hpp"
 #include "trainers/optim/adam.hpp"
+#include "trainers/parallel/ddp.hpp"
 #include "trainers/tensor/sequential.hpp"
 
 namespace muster::trainers {
@@ -70,7 +71,8 @@ class FitTest : public testing::Test {
     const Supervision supervision{
         .progress = [&](std::int64_t step) { steps_done = step; },
         .asked_to_save = [&] { return plan.asked_to_save(group.rank(), steps_done); }};
-    Fit fit({model, optimizer, group, *train_, *test_, checkpointer, report, supervision}, plan.fit);
+    DataParallel ddp(model.parameters(), group);
+    Fit fit({model, ddp, optimizer, group, *train_, *test_, checkpointer, report, supervision}, plan.fit);
     fit.run();
     if (fit.drained()) {
       EXPECT_EQ(fit.saved_step(), plan.checkpoints.empty() ? 0 : fit.state().step);

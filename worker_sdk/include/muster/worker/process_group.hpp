@@ -15,6 +15,7 @@
 // that does not exist) throw std::invalid_argument at once and break nothing.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -62,6 +63,8 @@ class Work {
   /// Blocks until it is done. Throws CollectiveError on a time-out (naming the operation and, where that can
   /// be known, the ranks it waited for) or a lost peer. May be called once or more, from any thread.
   virtual void wait() = 0;
+  /// As wait(), but no longer than `timeout`: false if it is not done then, which changes nothing.
+  virtual bool wait_for(std::chrono::milliseconds timeout) = 0;
   virtual bool done() const = 0;
 };
 
