@@ -167,19 +167,20 @@ std::variant<Welcome, Refused> Daemon::admit(Session& session, const Hello& hell
   auto found = job_for(hello);
   if (auto* refused = std::get_if<Refused>(&found)) return *refused;
   const auto& job = std::get<std::shared_ptr<HostedJob>>(found);
-  if (auto refused = job->refusal(hello, 5 * options_.heartbeat_interval / 2)) return *refused;
+  if (auto refused = job->refusal(hello)) return *refused;
   job->attach(session.shared_from_this());
   return Welcome{job->identity().incarnation, welcome.heartbeat_interval_ms, welcome.heartbeat_timeout_ms};
 }
 
 std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& hello) {
   forget_old_jobs();
+  for (const Jobs* runs : {&jobs_, &previous_jobs_})
+    if (const auto run = runs->find(hello.job);
+        run != runs->end() && run->second->knows(hello.node, hello.incarnation))
+      return run->second;
   const auto found = jobs_.find(hello.job);
-  if (found != jobs_.end() && (!found->second->over() || found->second->knows(hello.node, hello.incarnation)))
-    return found->second;
-  const auto previous = previous_jobs_.find(hello.job);
-  if (previous != previous_jobs_.end() && previous->second->knows(hello.node, hello.incarnation))
-    return previous->second;
+  if (found != jobs_.end()) found->second->make_way(hello, 5 * options_.heartbeat_interval / 2);
+  if (found != jobs_.end() && !found->second->over()) return found->second;
   const auto policy = policy_from_values(hello.policy);
   if (!policy) return Refused{RefusalCode::incompatible_policy, policy.error().sentence()};
   if (found == jobs_.end() && jobs_.size() >= options_.max_jobs)

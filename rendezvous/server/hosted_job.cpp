@@ -54,21 +54,32 @@ void HostedJob::come_back() {
   if (!over()) step(Restarted{});
 }
 
-std::optional<Refused> HostedJob::refusal(const Hello& hello, Duration old_after) {
+void HostedJob::make_way(const Hello& hello, Duration old_after) {
+  if (over()) return;
+  if (const auto found = sessions_.find(hello.node); found != sessions_.end()) {
+    const auto old = found->second;
+    if (old->incarnation() == hello.incarnation || old->silent_for() < old_after) return;
+    sessions_.erase(found);
+    old->abort();
+  }
+  const Member* member = job_.membership().find(hello.node);
+  if (!member || member->offer.incarnation == hello.incarnation) return;
+  log_line(history_.note(fmt::format("the agent of node {} was started anew", hello.node), time_now()));
+  step(ConnectionLost{hello.node, LossKind::silent, "its agent was started anew"});
+}
+
+std::optional<Refused> HostedJob::refusal(const Hello& hello) {
   const auto differ = differences(identity_.policy, hello.policy);
   if (!differ.empty()) return Refused{RefusalCode::incompatible_policy, differ};
   const auto found = sessions_.find(hello.node);
   if (found == sessions_.end()) return std::nullopt;
   const auto old = found->second;
-  const bool same_agent = old->incarnation() == hello.incarnation;
-  if (!same_agent && old->silent_for() < old_after)
+  if (old->incarnation() != hello.incarnation)
     return Refused{RefusalCode::duplicate_node,
                    fmt::format("a node '{}' is here already, connected from {}; give this one another name",
                                hello.node, old->peer())};
   sessions_.erase(found);
   old->abort();
-  if (!same_agent)
-    step(ConnectionLost{hello.node, LossKind::silent, "another agent of the same node took its place"});
   return std::nullopt;
 }
 

@@ -34,10 +34,12 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   /// A job from the journal: every connection of it is gone, and it was the daemon that was away.
   void come_back();
 
-  /// Whether an agent with this hello may come in, and if so, makes way for it: an old connection of the same
-  /// agent, or a silent one of the same node, is ended. `old_after`: how long it must have been silent for
-  /// that.
-  std::optional<Refused> refusal(const Hello& hello, Duration old_after);
+  /// An agent comes under the name of a node whose agent was another process, and that one is gone or has been
+  /// silent for `old_after`: the node is lost to this run. Asked before the newcomer is let in, so that a run
+  /// which ends of it does not take the newcomer along.
+  void make_way(const Hello& hello, Duration old_after);
+  /// Whether an agent with this hello may come in; an old connection of the same agent is ended for it.
+  std::optional<Refused> refusal(const Hello& hello);
   void attach(const std::shared_ptr<Session>& session);
   void take(Session& session, const AgentMessage& message);
   void detach(Session& session, const Connection::Ending& ending);

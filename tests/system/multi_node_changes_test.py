@@ -245,24 +245,29 @@ def scenario_D20_a_program_that_dies_at_its_start_is_tried_twice(lab):
 
 
 def scenario_C8_a_killed_job_is_launched_again_over_what_it_left(lab):
-    """The same job, log folder and state folder. The lost nodes cost one restart."""
-    state = f"--state-dir={lab.folder}/state"
-    for attempt in range(2):
-        daemon = lab.daemon(lab.nodes[3], state)
-        program, go = until_marked(lab)
-        own = options(lab, 2, "--max-restarts=1", host=3)
-        launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
-        for launch in launches:
-            launch.await_output("2 nodes, 2 workers")
-        if attempt == 0:
-            for each in (*launches, daemon):
-                each.kill(signal.SIGKILL)
-                each.process.wait(60)
-            await_that(lambda: not lab.pids(CHILD), "no worker is left")
-            continue
-        go()
-        for launch in launches:
-            launch.await_exit(0)
+    """The same job, log folder and state folder. The lost nodes cost one restart where there are any; without, the
+    second launch is a run of its own."""
+    for restarts in (1, 0):
+        state = f"--state-dir={lab.folder}/state-{restarts}"
+        for attempt in range(2):
+            daemon = lab.daemon(lab.nodes[3], state)
+            program, go = until_marked(lab)
+            own = options(lab, 2, f"--max-restarts={restarts}", host=3)
+            launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
+            for launch in launches:
+                launch.await_output("2 nodes, 2 workers")
+            if attempt == 0:
+                for each in (*launches, daemon):
+                    each.kill(signal.SIGKILL)
+                    each.process.wait(60)
+                await_that(lambda: not lab.pids(CHILD), "no worker is left")
+                continue
+            go()
+            for launch in launches:
+                launch.await_exit(0)
+            daemon.kill(signal.SIGKILL)
+            daemon.process.wait(60)
+        os.unlink(f"{lab.folder}/go")
 
 
 def scenario_D16_nodes_killed_again_and_again_never_stop_the_work(lab):

@@ -80,6 +80,73 @@ TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
       << b.last<StopWorkers>()->reason;
 }
 
+/// Launches a and b of a job that has no restarts, and kills both and the daemon; the daemon comes back.
+class KilledWholeTest : public RestartTest {
+ protected:
+  void SetUp() override {
+    RestartTest::SetUp();
+    policy_.max_restarts = 0;
+  }
+
+  TestAgent& launch(const std::string& node, const std::string& incarnation) {
+    auto options = link_options(node);
+    options.incarnation = incarnation;
+    return agent(options);
+  }
+  void launch_and_meet(const std::string& incarnation) {
+    auto& a = launch("a", "a" + incarnation);
+    auto& b = launch("b", "b" + incarnation);
+    ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+    EXPECT_EQ(a.last<Assignment>()->restart_count, 0);
+    EXPECT_EQ(a.count<JobEnded>() + b.count<JobEnded>(), 0);
+  }
+};
+
+TEST_F(KilledWholeTest, C8_WithoutRestartsTheNextRunStartsOverTheJournal) {
+  start(true);
+  for (const char* launch : {"1", "2", "3"}) {
+    launch_and_meet(launch);
+    stop_daemon();
+    agents_.clear();
+    start(true);
+  }
+}
+
+TEST_F(KilledWholeTest, C8_AndUnderADaemonThatLivedOn) {
+  start(true);
+  for (const char* launch : {"1", "2", "3"}) {
+    launch_and_meet(launch);
+    agents_.clear();
+  }
+}
+
+TEST_F(KilledWholeTest, C8_WhoStillBelongsToTheOldRunIsToldOfItsEndAndNotTakenIntoTheNext) {
+  start(true);
+  auto& a = launch("a", "a1");
+  auto& b = launch("b", "b1");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+  agents_.erase(agents_.begin());
+  auto& next_a = launch("a", "a2");
+  ASSERT_TRUE(run_until([&] { return b.last<JobEnded>() && next_a.last<Waiting>(); }));
+  EXPECT_NE(b.last<JobEnded>()->outcome.reason.find("a was lost (its agent was started anew)"),
+            std::string::npos)
+      << b.last<JobEnded>()->outcome.reason;
+  auto& next_b = launch("b", "b2");
+  ASSERT_TRUE(run_until([&] { return next_a.last<Assignment>() && next_b.last<Assignment>(); }));
+  EXPECT_EQ(next_a.last<Assignment>()->round, 1);
+  EXPECT_EQ(next_a.count<JobEnded>(), 0);
+}
+
+TEST_F(KilledWholeTest, C8_TheNextRunMayHaveOtherSettings) {
+  start(true);
+  launch_and_meet("1");
+  stop_daemon();
+  agents_.clear();
+  start(true);
+  policy_.last_call = milliseconds(700);
+  launch_and_meet("2");
+}
+
 TEST_F(RestartTest, AnIdOfAJobThatWasOverBeforeTheRestartIsFree) {
   policy_.min_nodes = policy_.max_nodes = 1;
   start(true);
