@@ -20,6 +20,7 @@ using Kind = Connection::Ending::Kind;
 
 constexpr Duration kEndingPatience = std::chrono::seconds(2);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+constexpr int kAcceptsAtOnce = 256;  // then the other connections have their turn
 
 std::int64_t unix_time_ms() {
   using namespace std::chrono;
@@ -30,17 +31,21 @@ std::uint32_t in_ms(Duration duration) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
+/// Ends whoever needs longer than `limit` for its half of the handshake.
+std::function<void(Session&)> end_slow_handshakes(Duration limit) {
+  return [limit](Session& session) {
+    session.refuse(
+        {RefusalCode::limit_reached, fmt::format("the handshake took longer than {}", human(limit))});
+  };
+}
+
 }  // namespace
 
 Daemon::Daemon(asio::io_context& io, DaemonOptions options)
     : io_(io),
       options_(std::move(options)),
-      half_open_(io, options_.handshake_timeout,
-                 [this](Session& session) {
-                   session.refuse(
-                       {RefusalCode::limit_reached,
-                        fmt::format("the handshake took longer than {}", human(options_.handshake_timeout))});
-                 }),
+      silent_(io, options_.handshake_timeout, end_slow_handshakes(options_.handshake_timeout)),
+      greeted_(io, options_.handshake_timeout, end_slow_handshakes(options_.handshake_timeout)),
       established_(io, options_.heartbeat_timeout,
                    [this](Session& session) {
                      session.end({Kind::silent, fmt::format("nothing was heard for {}",
@@ -87,6 +92,11 @@ Result<Endpoint> Daemon::listen() {
                                                : take_listeners(io_, options_.listen_fds);
   if (!acceptors) return acceptors.error();
   acceptors_ = std::move(*acceptors);
+  for (auto& acceptor : acceptors_) {
+    error_code error;
+    acceptor.non_blocking(true, error);
+    if (error) return errno_error("listening on " + options_.listen.text(), error.value());
+  }
   for (auto& acceptor : acceptors_) asio::co_spawn(io_, accept_all(acceptor, stopped_), asio::detached);
   return Endpoint{options_.listen.host, acceptors_.front().local_endpoint().port()};
 }
@@ -99,7 +109,7 @@ void Daemon::stop() {
     acceptor.close(ignored);
   }
   room_.cancel();
-  for (auto* queue : {&half_open_, &established_, &ending_})
+  for (auto* queue : {&silent_, &greeted_, &established_, &ending_})
     while (auto* session = queue->oldest()) session->abort();
   jobs_.clear();
   previous_jobs_.clear();
@@ -111,29 +121,41 @@ asio::awaitable<void> Daemon::accept_all(TcpAcceptor& acceptor, std::shared_ptr<
     co_await wait_for_room();
     if (*stopped) co_return;
     error_code error;
-    auto socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+    co_await acceptor.async_wait(TcpAcceptor::wait_read, asio::redirect_error(asio::use_awaitable, error));
     if (*stopped) co_return;
-    if (!error) {
-      take(std::move(socket));
-    } else if (error != asio::error::connection_aborted) {
-      // No file descriptors or no memory: what waits in the listen queue is taken up when there are some
-      // again.
-      if (notices_.let_through("accept", HostedJob::now()))
-        options_.log->warn("cannot accept a connection: {}; trying again", errno_text(error.value()));
-      asio::steady_timer pause(io_, kAcceptPause);
-      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-    }
+    if (!error) error = accept_some(acceptor);
+    if (!error) continue;
+    // No file descriptors or no memory: what waits in the listen queue is taken up when there are some again.
+    if (notices_.let_through("accept", HostedJob::now()))
+      options_.log->warn("cannot accept a connection: {}; trying again", errno_text(error.value()));
+    asio::steady_timer pause(io_, kAcceptPause);
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
   }
 }
 
-// With too many half-open handshakes the next ones stay in the listen queue, and the oldest makes room when
-// it had its time: a flood of silent connections slows the others down and does not shut them out.
+// One in each turn of the event loop would wait behind the talk with everybody who is there already, while the
+// listen queue overflows: whoever finds it full tries again after a second, then after two, then after four.
+error_code Daemon::accept_some(TcpAcceptor& acceptor) {
+  for (int accepted = 0; accepted < kAcceptsAtOnce && room(); ++accepted) {
+    error_code error;
+    auto socket = acceptor.accept(error);
+    if (error == asio::error::would_block) break;
+    if (error == asio::error::connection_aborted) continue;
+    if (error) return error;
+    take(std::move(socket));
+  }
+  return {};
+}
+
+// With too many half-open handshakes the next ones stay in the listen queue, and the one that was silent longest
+// makes room when it had its time: a flood of silent connections slows the others down and does not shut them
+// out. Who has said who it is may be slow: with thousands at once it is this daemon that they wait for.
 asio::awaitable<void> Daemon::wait_for_room() {
   const auto stopped = stopped_;
-  while (!*stopped && half_open_.size() >= options_.max_half_open) {
-    const auto patience = options_.half_open_patience - half_open_.oldest_age();
+  while (!*stopped && !room()) {
+    const auto patience = options_.half_open_patience - silent_.oldest_age();
     if (patience <= Duration(0)) {
-      half_open_.oldest()->refuse(
+      silent_.oldest()->refuse(
           {RefusalCode::limit_reached, "too many handshakes at once, and this one is slow"});
       continue;
     }
@@ -151,7 +173,7 @@ void Daemon::take(TcpSocket socket) {
   auto connection = secured_connection(std::move(socket), text(remote), options_.tls, "");
   const auto* token = options_.token ? &*options_.token : nullptr;
   Session::Owner& owner = *this;
-  const auto session = std::make_shared<Session>(owner, std::move(connection), token, half_open_);
+  const auto session = std::make_shared<Session>(owner, std::move(connection), token, silent_);
   session->start();
   while (ending_.size() > options_.max_half_open)  // those do not close their side
     ending_.oldest()->end({Kind::closed, "closed by this side"});

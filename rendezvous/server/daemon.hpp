@@ -38,10 +38,10 @@ struct DaemonOptions {
   Duration heartbeat_interval = s(5);
   Duration heartbeat_timeout = s(30);  ///< an agent that is silent for so long is lost
   Duration handshake_timeout = s(10);
-  Duration half_open_patience = s(5);  ///< with max_half_open, one older than this makes room
+  Duration half_open_patience = s(5);  ///< with max_half_open, one that was silent for this long makes room
   Duration finished_job_kept = s(600);
   std::size_t max_sessions = 20'000;  ///< more are told so and sent away
-  std::size_t max_half_open = 4'096;  ///< more wait in the listen queue
+  std::size_t max_half_open = 8'192;  ///< more wait in the listen queue
   std::size_t max_jobs = 1'000;
 };
 
@@ -66,7 +66,7 @@ class Daemon final : private Session::Owner {
   std::size_t journal_bytes() const { return journal_ ? journal_->bytes() : 0; }
   /// There was a job, and every job there was is over.
   bool all_over() const;
-  std::size_t sessions() const { return half_open_.size() + established_.size() + ending_.size(); }
+  std::size_t sessions() const { return half_open() + established_.size() + ending_.size(); }
 
  private:
   std::variant<Welcome, Refused> admit(Session& session, const Hello& hello) override;
@@ -74,13 +74,17 @@ class Daemon final : private Session::Owner {
   OperatorReply on_operator_request(const OperatorRequest& request) override;
   void on_refusal(const Session& session, const Refused& refused) override;
   void on_end(Session& session, const Connection::Ending& ending) override;
+  Session::Queue& greeted_sessions() override { return greeted_; }
   Session::Queue& established_sessions() override { return established_; }
   Session::Queue& ending_sessions() override { return ending_; }
 
   std::optional<Error> recover();
   JobSurroundings surroundings() { return {io_, options_.log, journal_.get()}; }
   boost::asio::awaitable<void> accept_all(TcpAcceptor& acceptor, std::shared_ptr<bool> stopped);
+  boost::system::error_code accept_some(TcpAcceptor& acceptor);
   boost::asio::awaitable<void> wait_for_room();
+  bool room() const { return half_open() < options_.max_half_open; }
+  std::size_t half_open() const { return silent_.size() + greeted_.size(); }
   void take(TcpSocket socket);
   std::variant<std::shared_ptr<HostedJob>, Refused> job_for(const Hello& hello);
   void forget_old_jobs();
@@ -88,7 +92,8 @@ class Daemon final : private Session::Owner {
 
   boost::asio::io_context& io_;
   DaemonOptions options_;
-  Session::Queue half_open_;
+  Session::Queue silent_;   ///< have not said who they are yet
+  Session::Queue greeted_;  ///< have, and are to prove it
   Session::Queue established_;
   Session::Queue ending_;
   std::vector<TcpAcceptor> acceptors_;

@@ -7,12 +7,12 @@ constexpr std::size_t kMaxUnsentBytesToAgent = 4 * 1024 * 1024;
 
 }  // namespace
 
-Session::Session(Owner& owner, std::shared_ptr<Connection> connection, const Token* token, Queue& half_open)
+Session::Session(Owner& owner, std::shared_ptr<Connection> connection, const Token* token, Queue& silent)
     : owner_(owner),
       connection_(std::move(connection)),
       handshake_(std::make_unique<DaemonHandshake>(token, random_nonce())),
-      queue_(&half_open),
-      place_(half_open.add(*this)) {}
+      queue_(&silent),
+      place_(silent.add(*this)) {}
 
 Session::~Session() {
   if (queue_ != nullptr) queue_->remove(place_);
@@ -58,7 +58,8 @@ void Session::on_handshake(const Frame& frame) {
   auto step = handshake_->on_frame(frame);
   if (!step.reply.empty()) connection_->send(std::move(step.reply));
   if (step.refused) return refuse(*step.refused);
-  if (step.admitted) on_admitted(handshake_->hello());
+  if (step.admitted) return on_admitted(handshake_->hello());
+  move_to(owner_.greeted_sessions());
 }
 
 void Session::on_admitted(Hello hello) {

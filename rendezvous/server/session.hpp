@@ -27,11 +27,12 @@ class Session final : public Connection::Listener, public std::enable_shared_fro
     virtual OperatorReply on_operator_request(const OperatorRequest& request) = 0;
     virtual void on_refusal(const Session& session, const Refused& refused) = 0;
     virtual void on_end(Session& session, const Connection::Ending& ending) = 0;
+    virtual Queue& greeted_sessions() = 0;
     virtual Queue& established_sessions() = 0;
     virtual Queue& ending_sessions() = 0;
   };
 
-  Session(Owner& owner, std::shared_ptr<Connection> connection, const Token* token, Queue& half_open);
+  Session(Owner& owner, std::shared_ptr<Connection> connection, const Token* token, Queue& silent);
   ~Session() override;
 
   void start();

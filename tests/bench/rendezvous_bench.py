@@ -40,6 +40,10 @@ def own_figures(options):
     below(f"re-forming {few:,} agents after one loss, beyond the settle window", small["reform_beyond_settle_s"], 0.3, "s")
     below(f"daemon while {many:,} agents are idle", large["idle_percent_of_a_core"], 5, "% of a core")
     for name, figures in ((few, small), (many, large)):
+        print(f"| processor time for {name:,} agents: daemon, load | {figures['daemon_cpu_s']:.2f} s, "
+              f"{figures['load_cpu_s']:.2f} s | | |")
+        print(f"| connections per agent at {name:,} | {figures['connections_per_agent']:.2f} | 1 | "
+              f"{'yes' if figures['connections_per_agent'] == 1 else 'NO'} |")
         print(f"| messages per agent at {name:,}: out, in | {figures['messages_out_per_agent']:.1f}, "
               f"{figures['messages_in_per_agent']:.1f} | O(1) | |")
         print(f"| bytes per agent at {name:,}: out, in | {figures['bytes_out_per_agent']:.0f}, "

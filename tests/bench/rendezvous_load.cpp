@@ -167,6 +167,15 @@ void raise_file_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) std::perror("setrlimit");
 }
 
+double own_cpu_s() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) std::perror("getrusage");
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 double seconds_since(Instant start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 using Figures = nlohmann::ordered_json;
@@ -231,11 +240,9 @@ int run(const Options& options) {
   bool all = load.run_until_assigned(options.limit_s);
   const double took_s = seconds_since(start);
   const double daemon_kb = (daemon.resident_kb() - before_kb) / options.agents;
-  Figures figures{{"agents", options.agents},
-                  {"assigned", load.assigned},
-                  {"formed_s", took_s},
-                  {"daemon_kb_per_agent", daemon_kb},
-                  {"daemon_cpu_s", daemon.cpu_s()}};
+  Figures figures{
+      {"agents", options.agents},         {"assigned", load.assigned},      {"formed_s", took_s},
+      {"daemon_kb_per_agent", daemon_kb}, {"daemon_cpu_s", daemon.cpu_s()}, {"load_cpu_s", own_cpu_s()}};
   add_costs(load, figures);
   if (all && options.lose_one) all = lose_one(load, options, figures);
   if (all && options.idle_s > 0) stay_idle(load, daemon, options, figures);

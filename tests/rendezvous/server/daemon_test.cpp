@@ -163,6 +163,31 @@ TEST_F(DaemonTest, AFloodOfHalfOpenHandshakesDoesNotShutOthersOut) {
   EXPECT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
 }
 
+TEST_F(DaemonTest, M3_WhoHasSaidWhoItIsIsNotTurnedAwayForTheOthersThatWait) {
+  auto small = options();
+  small.max_half_open = 4;
+  small.half_open_patience = milliseconds(20);
+  start_daemon(small);
+  std::vector<boost::asio::ip::tcp::socket> slow;
+  for (std::size_t i = 0; i < small.max_half_open; ++i) {
+    auto& socket = slow.emplace_back(io_);
+    socket.connect({boost::asio::ip::make_address("127.0.0.1"), endpoint_.port});
+    const auto node = "slow-" + std::to_string(i);
+    boost::asio::write(
+        socket,
+        boost::asio::buffer(encode(Hello{PeerRole::agent, "mnist", node, "", policy_values(policy_), {}})));
+    ASSERT_TRUE(run_until([&] { return socket.available() > 0; })) << "its challenge";
+  }
+  auto& a = agent("a");
+  run_for(milliseconds(200));
+  EXPECT_EQ(daemon_->sessions(), small.max_half_open) << "the next one waits in the listen queue";
+  EXPECT_EQ(daemon_->counters().refusals, 0u);
+  for (auto& socket : slow) boost::asio::write(socket, boost::asio::buffer(encode(Proof{})));
+  EXPECT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  EXPECT_EQ(daemon_->counters().refusals, 0u);
+  EXPECT_EQ(a.link->statistics().connections, 1);
+}
+
 TEST_F(DaemonTest, MoreConnectionsThanAllowedAreToldSo) {
   auto small = options();
   small.max_sessions = 2;
