@@ -124,6 +124,9 @@ def test_names(root):
         names.update(re.findall(r"add_test\(\s*NAME\s+([\w.]+)", read(root, path)))
     for name in os.listdir(os.path.join(root, "tests/scenarios")):
         names.add("Scenario/" + name.removesuffix(".txt"))
+    for name in os.listdir(os.path.join(root, "tests/fault")):
+        if name.endswith(".scenario"):
+            names.add("Fault." + name.removesuffix(".scenario"))
     names.update("SourceTree." + name.removeprefix("check_") for name in globals() if name.startswith("check_"))
     return names
 

@@ -1,25 +1,23 @@
-"""Hosts for multi-node tests: network namespaces joined by a bridge, or, where those are not allowed, loopback
-addresses of this machine.
+"""A lab for multi-node tests: hosts (see host_network.py) and the launchers and daemons that run on them.
 
 A Lab is a context manager. Whatever happens, at its end the processes that were started in it are ended, and its
-namespaces and its bridge are gone.
+namespaces and its bridge are gone; should it be killed itself, the next lab removes them.
 """
 
-import contextlib
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from host_network import HostNetwork  # noqa: E402
+from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
+
 LIMIT_S = 60
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
 
 def await_that(condition, what, limit_s=LIMIT_S):
@@ -33,27 +31,6 @@ def await_that(condition, what, limit_s=LIMIT_S):
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
-
-
-class Node:
-    """One "host": an address, and a way to start a program there."""
-
-    def __init__(self, name, address, prefix):
-        self.name, self.address, self.prefix = name, address, prefix
-
-    def run(self, *words):
-        """Runs a command there to its end; its output."""
-        done = subprocess.run([*self.prefix, *words], check=False, capture_output=True, text=True, timeout=LIMIT_S)
-        assert done.returncode == 0, f"{' '.join(words)} on {self.name}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    # Real namespaces only. Packets vanish, as they do when a cable is pulled somewhere: no end hears of it.
-    def cut_off(self):
-        for chain, side in (("INPUT", "-i"), ("OUTPUT", "-o")):
-            self.run("iptables", "-A", chain, side, "eth0", "-j", "DROP")
-
-    def connect_again(self):
-        self.run("iptables", "-F")
 
 
 class Launch:
@@ -86,50 +63,18 @@ class Launch:
 
 
 class Lab:
-    def __init__(self, bin_dir, count=4):
-        self.bin, self.count = bin_dir, count
-        self.launches, self.namespaces, self.bridge = [], [], None
-        self.folder = tempfile.mkdtemp(prefix="muster-lab-")
-        self.nodes, self.tables = [], []
+    def __init__(self, bin_dir, count=4, own_names=False):
+        self.bin, self.count, self.own_names = bin_dir, count, own_names
+        self.launches, self.nodes = [], []
 
     def __enter__(self):
-        self.real = self._make_network()
-        self.port = 29400
-        if not self.real:
-            self.port = free_port()  # other tests use the same addresses
-            self.nodes = [Node(f"n{n}", f"127.0.0.{n}", []) for n in range(1, self.count + 1)]
+        self.registry = RunRegistry()
+        self.folder = self.registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
+        self.registry.note("processes", self.folder)
+        self.network = HostNetwork(self.registry, self.count, self.own_names)
+        self.nodes, self.real = self.network.hosts, self.network.real
+        self.port = 29400 if self.real else free_port()  # other tests use the same loopback addresses
         return self
-
-    def _make_network(self):
-        tag = f"{os.getpid() % 1000000}"
-        bridge = f"mbr{tag}"
-        try:
-            ip("link", "add", bridge, "type", "bridge")
-            self.bridge = bridge
-            ip("link", "set", bridge, "up")
-            for n in range(1, self.count + 1):
-                self._add_namespace(n, tag)
-        except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts, which leaves out "
-                  "that only one of them can host and that they reach each other over a network")
-            self._remove_network()
-            self.nodes = []
-            return False
-        return True
-
-    def _add_namespace(self, n, tag):
-        space, outer, inner = f"mns{tag}-{n}", f"mv{tag}-{n}", f"mi{tag}-{n}"
-        ip("netns", "add", space)
-        self.namespaces.append(space)
-        ip("link", "add", outer, "type", "veth", "peer", "name", inner)
-        ip("link", "set", inner, "netns", space)
-        ip("link", "set", outer, "master", self.bridge, "up")
-        ip("-n", space, "link", "set", "lo", "up")
-        ip("-n", space, "link", "set", inner, "name", "eth0")
-        ip("-n", space, "addr", "add", f"10.77.0.{n}/24", "dev", "eth0")
-        ip("-n", space, "addr", "add", f"fd77::{n}/64", "dev", "eth0", "nodad")
-        ip("-n", space, "link", "set", "eth0", "up")
-        self.nodes.append(Node(f"n{n}", f"10.77.0.{n}", ["ip", "netns", "exec", space]))
 
     def launch(self, node, options, program, environment=None, node_id=True, within=()):
         """Starts muster on the node; `within`: a command that runs it."""
@@ -146,7 +91,7 @@ class Lab:
 
     def start(self, node, words, environment=None):
         path = os.path.join(self.folder, f"{node.name}-{len(self.launches)}.txt")
-        variables = {**os.environ, "TMPDIR": self.folder, **(environment or {})}
+        variables = {**os.environ, "TMPDIR": self.folder, MARK: self.folder, **(environment or {})}
         with open(path, "wb") as output:
             process = subprocess.Popen([*node.prefix, *words], stdout=output, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, env=variables, start_new_session=True)
@@ -158,19 +103,12 @@ class Lab:
 
     def name_table(self, node, text, resolver=None):
         """What the node's /etc/hosts says, and its /etc/resolv.conf. Real namespaces only."""
-        folder = f"/etc/netns/{node.prefix[3]}"
-        os.makedirs(folder)
-        self.tables.append(folder)
         for name, content in (("hosts", text), ("resolv.conf", resolver)):
             if content is not None:
-                with open(f"{folder}/{name}", "w") as f:
-                    f.write(content)
+                self.network.write_table(node, name, content)
 
     def change_name_table(self, node, text):
-        """In place: the file is bound into the namespace's processes."""
-        with open(f"/etc/netns/{node.prefix[3]}/hosts", "r+") as f:
-            f.truncate()
-            f.write(text)
+        self.network.write_table(node, "hosts", text)
 
     def program(self, name, *words):
         return [os.path.join(self.bin, name), *words]
@@ -178,13 +116,11 @@ class Lab:
     def pids(self, name):
         """Processes of this lab that run the program `name`."""
         found = []
-        for entry in filter(str.isdigit, os.listdir("/proc")):
+        for pid in marked_processes(self.folder):
             try:
-                with open(f"/proc/{entry}/environ", "rb") as f:
-                    ours = f"TMPDIR={self.folder}".encode() in f.read().split(b"\0")
-                with open(f"/proc/{entry}/comm") as f:
-                    if ours and f.read().strip() == name[:15]:
-                        found.append(int(entry))
+                with open(f"/proc/{pid}/comm") as f:
+                    if f.read().strip() == name[:15]:
+                        found.append(pid)
             except OSError:
                 continue
         return found
@@ -199,25 +135,15 @@ class Lab:
                 os.kill(pid, signal.SIGTERM)
             except ProcessLookupError:
                 continue
-        self._remove_network()
-        if kind is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        else:
-            for launch in self.launches:
-                print(f"---- {launch.node.name} ({launch.output_path})\n{launch.output()}")
-            for folder, _, names in os.walk(os.path.join(self.folder, "logs")):
-                if "musterd.log" in names:
-                    with open(os.path.join(folder, "musterd.log")) as f:
-                        print(f"---- {folder}/musterd.log\n{f.read()}")
+        if kind is not None:
+            self.show_outputs()
+            self.registry.keep(self.folder)
+        self.registry.close()
 
-    def _remove_network(self):
-        for space in self.namespaces:
-            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
-        self.namespaces = []
-        for folder in self.tables:
-            shutil.rmtree(folder, ignore_errors=True)
-            with contextlib.suppress(OSError):  # tables of others
-                os.rmdir(os.path.dirname(folder))
-        if self.bridge:
-            subprocess.run(["ip", "link", "del", self.bridge], capture_output=True, check=False)
-        self.bridge = None
+    def show_outputs(self):
+        for launch in self.launches:
+            print(f"---- {launch.node.name} ({launch.output_path})\n{launch.output()}")
+        for folder, _, names in os.walk(os.path.join(self.folder, "logs")):
+            if "musterd.log" in names:
+                with open(os.path.join(folder, "musterd.log")) as f:
+                    print(f"---- {folder}/musterd.log\n{f.read()}")

@@ -1,0 +1,118 @@
+"""The sentences that do something: those of this file to processes, and those of the other files named here."""
+
+import os
+import signal
+import time
+
+import expectations  # noqa: F401
+import file_actions  # noqa: F401
+import network_actions  # noqa: F401
+import waits  # noqa: F401
+from sentences import sentence
+
+
+def signal_processes(pids, number):
+    """Those that are still there; how many that were."""
+    sent = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+            sent += 1
+        except ProcessLookupError:
+            continue
+    return sent
+
+
+def mark_by_signal(run, name, number):
+    """SIGCONT makes a host count as healthy again, every other signal to its agent unhealthy."""
+    if number == signal.SIGCONT:
+        run.mark_up(name)
+    elif number not in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
+        run.mark_down(name, number.name)
+
+
+@sentence("start HOSTS")
+def start(run, names):
+    for name in run.scenario.resolve(names):
+        run.start(name)
+
+
+@sentence("start the daemon")
+def start_daemon(run):
+    run.start_daemon()
+
+
+@sentence("send SIGNAL to worker NUMBER")
+def signal_worker(run, number, rank):
+    run.await_that(lambda: rank in run.workers(), f"there is a worker of rank {rank}")
+    signal_processes([run.workers()[rank]], number)
+
+
+@sentence("send SIGNAL to every worker")
+def signal_every_worker(run, number):
+    signal_processes(run.workers().values(), number)
+
+
+@sentence("send SIGNAL to a random worker")
+def signal_random_worker(run, number):
+    run.await_that(run.workers, "there is a worker")
+    rank = run.dice.choice(sorted(run.workers()))
+    run.note(f"the worker is rank {rank}")
+    signal_processes([run.workers()[rank]], number)
+
+
+@sentence("send SIGNAL to agent of HOSTS")
+def signal_agents(run, number, names):
+    for name in run.scenario.resolve(names):
+        mark_by_signal(run, name, number)
+        run.launches[name].kill(number)
+
+
+@sentence("send SIGNAL to all of HOSTS")
+def signal_hosts(run, number, names):
+    """Each process there, the agent and what is not of the job included, as when the machine itself stops."""
+    for name in run.scenario.resolve(names):
+        mark_by_signal(run, name, number)
+        if number != signal.SIGKILL:
+            signal_processes(run.processes(name), number)
+            continue
+        while found := run.processes(name):
+            signal_processes(found, number)
+            time.sleep(0.005)  # until the kernel has ended them
+
+
+@sentence("send SIGNAL to half of the hosts")
+def signal_half(run, number):
+    """At once; never the first one, so that somebody can tell of it."""
+    alive = [name for name, launch in run.launches.items() if launch.process.poll() is None]
+    half = run.dice.sample(alive[1:], len(alive) // 2)
+    run.note(f"the hosts are {', '.join(half)}")
+    signal_hosts(run, number, tuple(half))
+
+
+@sentence("send SIGNAL to the daemon")
+def signal_daemon(run, number):
+    """The standing one or the one that a launcher hosts."""
+    run.await_that(run.daemon_pids, "there is a daemon")
+    signal_processes(run.daemon_pids(), number)
+    if number == signal.SIGKILL and run.daemons:
+        run.daemons[-1].process.wait(10)
+
+
+@sentence("remember the workers")
+def remember(run):
+    run.remembered = sorted(run.workers().values())
+    assert run.remembered, "there are no workers to remember"
+
+
+@sentence("go on")
+def go(run):
+    """What the child program awaits as {folder}/go."""
+    with open(f"{run.folder}/go", "w"):
+        pass
+
+
+@sentence("set the clock of HOST to SHIFT")
+def set_clock(run, name, change):
+    assert name in run.scenario.clocks, f"{name} has no clock of its own: say 'clock: {name} +0s' in the head"
+    run.setup.set_clock(name, change)

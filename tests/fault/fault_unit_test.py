@@ -1,0 +1,185 @@
+"""Tests of the harness itself: what reads scenarios, what cleans up after dead runs, and that each proof can fail.
+
+usage: fault_unit_test.py [TEST]
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import actions  # noqa: E402,F401  they make the sentences known
+import proof_leftovers  # noqa: E402
+import proof_progress  # noqa: E402
+from proof_samples import Ledger  # noqa: E402
+from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
+from scenario_text import ScenarioError, parse, read  # noqa: E402
+
+HEAD = "hosts: 3\njob: --nnodes=1:3\nprogram: ddp_mnist --max-steps=10\n\n"
+
+
+class Parser(unittest.TestCase):
+    def refuse(self, text, *parts):
+        with self.assertRaises(ScenarioError) as caught:
+            parse("a.scenario", text)
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+
+    def test_a_whole_scenario_is_read(self):
+        scenario = parse("x/a_b.scenario", "# why\nhosts: 4\ndaemon: n4 --http=x\nstart: n1\njob: --nnodes=1:3\n"
+                         "disk: checkpoint 8M\nlimit: n2 descriptors=64\nclock: n1 +15m\nruns: always\n"
+                         "program: ddp_mnist\n\nawait step 4\nsend SIGKILL to agent of n1,n2\n"
+                         'expect that all show "two words"\ncut off n2\n')
+        self.assertEqual(scenario.name, "a_b")
+        self.assertEqual(scenario.job_hosts(), ["n1", "n2", "n3"])
+        self.assertEqual((scenario.nodes, scenario.is_elastic, scenario.always), ((1, 3), True, True))
+        self.assertEqual([step.line for step in scenario.steps], [12, 13, 14, 15])
+        self.assertEqual(scenario.steps[1].values[1], ("n1", "n2"))
+        self.assertEqual(scenario.steps[2].values, [("all",), "two words"])
+        self.assertTrue(scenario.needs_network)
+
+    def test_a_wrong_sentence_is_told_with_its_line_and_the_nearest_one(self):
+        self.refuse(HEAD + "await step 3\nsned SIGKILL to worker 1\n", "a.scenario:6", "sned", "send SIGNAL to worker NUMBER")
+
+    def test_a_wrong_value_says_what_is_expected(self):
+        self.refuse(HEAD + "send SIGFOO to worker 1\n", "a.scenario:5", "as in SIGKILL")
+        self.refuse(HEAD + "wait 3\n", "2.5s")
+        self.refuse(HEAD + "fill the disk of attic\n", "checkpoint, logs, state")
+
+    def test_a_wrong_head_is_told(self):
+        self.refuse("hosts: many\n", "a.scenario:1", "number")
+        self.refuse("hosts: 99\n", "1 to 16")
+        self.refuse("guests: 2\n", "'guests: 2'", "hosts")
+        self.refuse("disk: checkpoint\n", "too few")
+        self.refuse("limit: n1 patience=3\n", "descriptors=64")
+        self.refuse("hosts: 2\n\nwait 1s\n", "program")
+        self.refuse(HEAD, "no sentence")
+
+    def test_a_host_that_is_not_there_is_told(self):
+        self.refuse(HEAD + "cut off n4\n", "no host n4")
+        self.refuse("daemon: n7\n" + HEAD + "wait 1s\n", "no host n7")
+
+    def test_every_scenario_of_this_folder_can_be_read(self):
+        paths = glob.glob(f"{HERE}/*.scenario")
+        self.assertGreaterEqual(len(paths), 10)
+        for path in paths:
+            self.assertTrue(read(path).steps, path)
+
+
+class Registry(unittest.TestCase):
+    def setUp(self):
+        self.top = tempfile.TemporaryDirectory(prefix="muster-registry-")
+        self.addCleanup(self.top.cleanup)
+
+    def dead_run(self, *things):
+        """A run that ended without any cleaning."""
+        code = (f"import sys, os; sys.path.insert(0, {os.path.join(HERE, '..', 'support')!r})\n"
+                f"from run_registry import RunRegistry\nr = RunRegistry({self.top.name!r} + '/registry')\n"
+                + "".join(f"r.note({kind!r}, {name!r})\n" for kind, name in things) + "os._exit(1)")
+        subprocess.run([sys.executable, "-c", code], check=False)
+
+    def test_what_a_dead_run_has_left_is_removed_by_the_next(self):
+        folder = f"{self.top.name}/left"
+        os.mkdir(folder)
+        sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: folder})
+        self.addCleanup(sleeper.kill)
+        while not marked_processes(folder):
+            time.sleep(0.01)
+        self.dead_run(("folder", folder), ("processes", folder))
+        with RunRegistry(f"{self.top.name}/registry") as registry:
+            self.assertEqual(len(registry.removed), 1)
+        self.assertFalse(os.path.exists(folder))
+        self.assertEqual(sleeper.wait(10), -9)
+        self.assertEqual(os.listdir(f"{self.top.name}/registry"), [])
+
+    def test_a_living_runs_things_stay(self):
+        folder = f"{self.top.name}/mine"
+        os.mkdir(folder)
+        with RunRegistry(f"{self.top.name}/registry") as living:
+            living.note("folder", folder)
+            with RunRegistry(f"{self.top.name}/registry") as other:
+                self.assertEqual(other.removed, [])
+            self.assertTrue(os.path.exists(folder))
+        self.assertFalse(os.path.exists(folder))
+
+    def test_a_folder_that_is_to_be_kept_outlives_its_run(self):
+        folder = f"{self.top.name}/kept"
+        os.mkdir(folder)
+        with RunRegistry(f"{self.top.name}/registry") as registry:
+            registry.note("folder", folder)
+            registry.keep(folder)
+        self.assertTrue(os.path.exists(folder))
+
+
+def steps(first, last):
+    return [{"event": "step", "step": step} for step in range(first, last + 1)]
+
+
+def resumed(step, position, epoch=0):
+    return {"event": "resumed", "step": step, "epoch": epoch, "position": position, "skipped": []}
+
+
+class Proofs(unittest.TestCase):
+    """Each proof fails where it must."""
+
+    def follow(self, *events):
+        ledger = Ledger(20, 64, [1, 2, 3])
+        for event in events:
+            ledger.event(event)
+        return ledger
+
+    def test_steps_since_the_checkpoint_may_be_repeated(self):
+        ledger = self.follow(*steps(1, 35), resumed(20, 20 * 128), *steps(21, 60))
+        self.assertEqual((ledger.step, ledger.repeated, ledger.resumes), (60, 15, 1))
+
+    def test_a_skipped_step_is_found(self):
+        with self.assertRaisesRegex(AssertionError, "step 5 follows step 3"):
+            self.follow(*steps(1, 3), *steps(5, 6))
+
+    def test_a_resume_from_beyond_is_found(self):
+        with self.assertRaisesRegex(AssertionError, "only 10 were done"):
+            self.follow(*steps(1, 10), resumed(20, 20 * 128))
+
+    def test_too_many_repeated_steps_are_found(self):
+        with self.assertRaisesRegex(AssertionError, "40 steps are repeated"):
+            self.follow(*steps(1, 60), resumed(20, 20 * 128))
+
+    def test_a_drained_step_that_is_not_resumed_from_is_found(self):
+        with self.assertRaisesRegex(AssertionError, "saved on request at 33"):
+            self.follow(*steps(1, 33), {"event": "drained", "step": 33, "saved": True}, resumed(20, 20 * 128))
+
+    def test_a_position_that_no_world_can_reach_is_found(self):
+        with self.assertRaisesRegex(AssertionError, "in 20 steps"):
+            self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1))
+        with self.assertRaisesRegex(AssertionError, "in 20 steps"):
+            self.follow(*steps(1, 20), resumed(20, 20 * 256))
+
+    def test_growth_is_seen_between_troughs(self):
+        self.assertEqual(proof_leftovers.growth([(10, 100), (30, 900)] * 16), (0, 0))
+        self.assertEqual(proof_leftovers.growth([(10 + n, 100) for n in range(32)]), (16, 0))
+
+    def test_silence_counts_only_while_enough_hosts_are_healthy(self):
+        run = FakeRun(fewest=2, starts=[(0, "n1"), (0, "n2")], step_times=[1, 2, 80])
+        self.assertEqual(proof_progress.longest_silence(run, 0, 81), 78)
+        run.health = [(3, frozenset({"n2"})), (70, frozenset())]
+        self.assertEqual(proof_progress.longest_silence(run, 0, 81), 10)
+
+
+class FakeRun:
+    """As much of a run as the proof of progress looks at."""
+
+    def __init__(self, fewest, starts, step_times):
+        self.scenario = parse("a.scenario", f"hosts: 2\njob: --nnodes={fewest}:2\nprogram: ddp_mnist\n\nwait 1s\n")
+        self.starts, self.health, self._steps = starts, [], step_times
+
+    def metrics(self):
+        return [(when, {"event": "step"}) for when in self._steps]
+
+
+if __name__ == "__main__":
+    unittest.main()

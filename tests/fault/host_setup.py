@@ -1,0 +1,96 @@
+"""What a scenario's head asks for: disks of their own, limits and clocks of hosts, the audit of samples."""
+
+import os
+import subprocess
+
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+UNITS = {"K": 1 << 10, "M": 1 << 20}
+
+
+def in_bytes(text):
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+
+
+class LeftOut(Exception):
+    """This machine does not allow what the scenario needs."""
+
+
+class HostSetup:
+    def __init__(self, run):
+        self._run, self._scenario = run, run.scenario
+        for folder, size in self._scenario.disks.items():
+            self._mount(folder, size)
+        for name in self._scenario.clocks:
+            self.set_clock(name, self._scenario.clocks[name])
+
+    def _mount(self, folder, size):
+        path = f"{self._run.folder}/{folder}"
+        os.makedirs(path)
+        self._run.lab.registry.note("mount", path)
+        words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "muster-lab", path]
+        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+            raise LeftOut("needs to mount a tmpfs")
+
+    def clock_file(self, name):
+        return f"{self._run.folder}/clock-{name}"
+
+    def set_clock(self, name, change):
+        """Programs that started with this clock follow it."""
+        if not os.path.exists(FAKETIME):
+            raise LeftOut("needs the package faketime")
+        with open(f"{self.clock_file(name)}.new", "w") as f:
+            f.write(change + "\n")
+        os.replace(f"{self.clock_file(name)}.new", self.clock_file(name))
+
+    def environment(self, name):
+        if name not in self._scenario.clocks:
+            return {}
+        return {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": self.clock_file(name), "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+
+    def within(self, name):
+        """A command that starts another one under the host's limits."""
+        words = []
+        for kind, value in self._scenario.limits.get(name, {}).items():
+            if kind == "descriptors":
+                words += ["prlimit", f"--nofile={value}:{value}", "--"]
+            else:
+                words += ["sh", "-c", f'echo $$ > {self._cgroup(name, kind, value)}/cgroup.procs && exec "$@"', "sh"]
+        return words
+
+    def _cgroup(self, name, kind, value):
+        controller, limit_file = {"memory": ("memory", "memory.limit_in_bytes"), "processes": ("pids", "pids.max")}[kind]
+        number = str(in_bytes(value)) if kind == "memory" else value
+        leaf = f"muster-lab-{os.getpid()}-{name}-{kind}"
+        for top, file in ((f"/sys/fs/cgroup/{controller}{own_cgroup(controller)}", limit_file),
+                          ("/sys/fs/cgroup", {"memory": "memory.max", "processes": "pids.max"}[kind])):
+            folder = f"{top}/{leaf}"
+            try:
+                self._run.lab.registry.note("cgroup", folder)
+                os.makedirs(folder, exist_ok=True)
+                with open(f"{folder}/{file}", "w") as f:
+                    f.write(number)
+                return folder
+            except OSError:
+                continue
+        raise LeftOut(f"needs a cgroup for {kind}")
+
+    def audit_options(self, program):
+        """Where the trainer can write which samples it used."""
+        if not self.audits(program):
+            return []
+        return [f"--audit-dir={self._run.folder}/audit"]
+
+    def audits(self, program):
+        if not os.path.exists(f"{self._run.bin}/muster_audit"):
+            return False
+        shown = subprocess.run([f"{self._run.bin}/{program}", "--help"], capture_output=True, text=True, check=False)
+        return "--audit-dir" in shown.stdout
+
+
+def own_cgroup(controller):
+    with open("/proc/self/cgroup") as f:
+        for line in f:
+            if f":{controller}:" in line:
+                return line.rstrip("\n").split(":", 2)[2]
+    return ""

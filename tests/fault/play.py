@@ -1,0 +1,131 @@
+"""Plays scenarios.
+
+usage: play.py BIN_DIR FILE [--seed S] [--keep] [--full]
+Carries out the sentences of the file in their order, then checks the proofs that hold for every scenario. A failing
+one prints the command that replays it, and its folder with all logs stays. Exit code 77: left out, with the reason.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+
+import proof_leftovers
+import proof_progress
+import proof_samples
+import proof_state
+import scenario_text
+from fault_run import FaultRun
+from host_setup import LeftOut
+
+LEFT_OUT = 77
+FAULT_WORDS = ("send", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
+
+
+def follow(run):
+    if run.scenario.daemon:
+        run.start_daemon()
+    for name in run.scenario.resolve(run.scenario.start):
+        run.start(name)
+    for step in run.scenario.steps:
+        print(f"{time.monotonic() - run.began:7.2f} s  {step.text}", flush=True)
+        if step.text.split()[0] in FAULT_WORDS:
+            run.faults.append((time.monotonic(), step.text))
+        try:
+            step.sentence.act(run, *step.values)
+        except AssertionError as fault:
+            raise AssertionError(f"{run.scenario.path}:{step.line}: {step.text}: {fault}") from None
+
+
+def end(run):
+    """Launchers have ended by now, unless a fault holds them; the standing daemon is told to."""
+    run.ended_at = time.monotonic()
+    for name, launch in run.launches.items():
+        stopped = name in run.down and run.down[name] != "is done"
+        if launch.process.poll() is None and stopped:
+            launch.kill(signal.SIGKILL)
+            launch.process.wait(10)
+        assert launch.process.poll() is not None, f"the launcher of {name} still runs at the scenario's end"
+    for launch in [*run.daemons, *run.helpers]:
+        if launch.process.poll() is None:
+            launch.kill(signal.SIGTERM)
+            launch.process.wait(20)
+
+
+def prove(run):
+    """The sentences of the proofs; AssertionError for one that does not hold."""
+    run.watch.close()
+    checks = [proof_state, proof_samples, proof_progress] if run.scenario.is_training else []
+    told = [proof.check(run) for proof in (*checks, proof_leftovers)]
+    with open(f"{run.folder}/result.json", "w", encoding="utf-8") as f:
+        json.dump({"scenario": run.scenario.name, "seed": run.seed, "phases": proof_progress.phases(run),
+                   "steps_repeated": run.steps_repeated, "proofs": told}, f, indent=1)
+    return told
+
+
+def show_kept(run):
+    print(f"\nall logs are kept in {run.folder}")
+    for note in run.notes:
+        print(f"chance decided: {note}")
+    for launch in run.all_launches:
+        tail = launch.output().splitlines()[-25:]
+        print(f"---- {launch.node.name}, exit code {launch.process.poll()} ({launch.output_path})")
+        print("\n".join(tail))
+
+
+def play(scenario, bin_dir, seed, keep=False):
+    """True if all held. What failed is printed."""
+    began = time.monotonic()
+    with FaultRun(scenario, bin_dir, seed) as run:
+        run.began = began
+        try:
+            if scenario.needs_network and not run.lab.real:
+                raise LeftOut("needs a network for each host")
+            follow(run)
+            end(run)
+            for line in prove(run):
+                print(f"  {line}")
+        except AssertionError as fault:
+            print(f"\nFAILED: {fault}")
+        except (Exception, SystemExit):
+            if isinstance(sys.exc_info()[1], LeftOut):
+                raise
+            print(f"\nFAILED:\n{traceback.format_exc()}")
+        else:
+            if keep:
+                run.keep()
+                print(f"  kept in {run.folder}")
+            return True
+        run.keep()
+        show_kept(run)
+        print(f"\nagain: scripts/chaos play {os.path.relpath(scenario.path)} --seed {seed} --bin {bin_dir}")
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("file")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the hosts are taken down
+
+    scenario = scenario_text.read(options.file)
+    if not (options.full or scenario.always or os.environ.get("MUSTER_FULL_TESTS")):
+        print("left out: only a full run of the tests plays it (scripts/test --full)")
+        return LEFT_OUT
+    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(3), "big")
+    try:
+        return 0 if play(scenario, options.bin, seed, options.keep) else 1
+    except LeftOut as why:
+        print(f"left out: {why}")
+        return LEFT_OUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

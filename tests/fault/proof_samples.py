@@ -1,0 +1,94 @@
+"""Proof 2, samples: none is skipped, and none is used twice but those of the steps since the last checkpoint.
+
+By the steps that rank 0 writes down, which hold of any trainer; and by the audit, where the trainer keeps one.
+"""
+
+import os
+import subprocess
+
+
+class Ledger:
+    """Follows the events of a metrics file."""
+
+    def __init__(self, checkpoint_every, batch, worlds):
+        self.every, self.batch, self.worlds = checkpoint_every, batch, worlds
+        self.step = 0
+        self.repeated = 0
+        self.resumes = 0
+        self.drained_at = None
+        self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
+        self._place = (0, 0, 0)  # step, epoch and position of the last resume
+
+    def event(self, event):
+        kind = event["event"]
+        if kind == "step":
+            self._step(event["step"])
+        elif kind == "resumed":
+            self._resumed(event)
+        elif kind == "drained" and event["saved"]:
+            self.drained_at = event["step"]
+
+    def _step(self, step):
+        if step == 1 and self.step != 0:  # there was no checkpoint yet
+            self._go_back(0)
+            self._place = (0, 0, 0)
+        assert step == self.step + 1, f"samples: step {step} follows step {self.step}"
+        self.step = step
+
+    def _resumed(self, event):
+        step, epoch, position = event["step"], event["epoch"], event["position"]
+        if self.drained_at is not None:
+            assert step == self.drained_at, f"samples: saved on request at {self.drained_at}, resumed from {step}"
+            self.drained_at = None
+        self._go_back(step)
+        self._check_position(step, epoch, position)
+
+    def _go_back(self, step):
+        assert step <= self.step, f"samples: resumed from step {step}, but only {self.step} were done"
+        back = self.step - step
+        assert back <= self.every + self.allowed_more, (
+            f"samples: {back} steps are repeated, more than the {self.every + self.allowed_more} since the checkpoint")
+        self.repeated += back
+        self.resumes += 1
+        self.step = step
+
+    def _check_position(self, step, epoch, position):
+        """In one epoch every step eats a whole batch of one of the possible worlds."""
+        last_step, last_epoch, last_position = self._place
+        self._place = (step, epoch, position)
+        if epoch != last_epoch or step <= last_step:
+            return
+        eaten, steps = position - last_position, step - last_step
+        low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
+        assert low <= eaten <= high and eaten % self.batch == 0, (
+            f"samples: {eaten} in {steps} steps of {self.batch} a worker, with worlds of {self.worlds}")
+
+
+def number_of(words, name, default):
+    values = [word.split("=", 1)[1] for word in words if word.startswith(f"{name}=")]
+    return int(values[-1]) if values else default
+
+
+def check(run):
+    program, per_node = run.scenario.program, run.scenario.workers_per_node
+    low, high = run.scenario.nodes
+    ledger = Ledger(number_of(program, "--checkpoint-every", 200), number_of(program, "--batch-size", 64),
+                    [n * per_node for n in range(low, high + 1)])
+    ledger.allowed_more = run.damaged_checkpoints * ledger.every
+    for _, event in run.metrics():
+        ledger.event(event)
+    wanted = number_of(program, "--max-steps", None)
+    if run.succeeded() and wanted:
+        assert ledger.step == wanted, f"samples: ended at step {ledger.step} of {wanted}"
+    run.steps_repeated = ledger.repeated
+    told = f"samples: {ledger.step} steps in order, {ledger.repeated} repeated over {ledger.resumes} resumes"
+    return told + audit(run)
+
+
+def audit(run):
+    folder = f"{run.folder}/audit"
+    if not os.path.isdir(folder) or not run.succeeded():
+        return ""
+    done = subprocess.run([f"{run.bin}/muster_audit", folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"samples: {done.stdout}{done.stderr}"
+    return "; audit: " + done.stdout.strip().splitlines()[-1]

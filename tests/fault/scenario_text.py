@@ -1,0 +1,213 @@
+"""Reads a scenario: a text file whose name is a sentence.
+
+    # Prose: what is shown, and why it matters.
+    hosts: 3                              how many (n1, n2, ...)
+    daemon: n3 --heartbeat-timeout=2s     a standing musterd there; left out: the launchers host one
+    start: n1,n2                          where the job is launched at once; left out: everywhere but on the daemon's
+    job: --nnodes=1:3 --max-restarts=3    options of each launcher
+    program: ddp_mnist --max-steps=300    ddp_mnist, child (tests/support/child.cpp) or python SCRIPT
+    disk: checkpoint 8M                   that folder is a disk of its own, of this size
+    limit: n2 descriptors=64              what the launcher of that host may use: descriptors, processes, memory
+    clock: n2 +15m                        that host's clock is off
+    runs: always                          in each run of the tests, and not only in --full ones
+
+    await step 40
+    send SIGKILL to worker 1
+    expect exit 0 of all
+
+An empty line ends the head. What follows is done in this order, a sentence a line (sentences.py; `scripts/chaos
+--sentences` lists them). Words with spaces stand in double quotes; {folder} is the run's own folder.
+"""
+
+import os
+import re
+import shlex
+from dataclasses import dataclass, field
+
+from sentences import FOLDERS, host, hosts, number, shift, understand
+
+MAX_HOSTS = 16
+PROGRAMS = ("ddp_mnist", "fsdp_mlp", "child", "python")
+LIMITS = ("descriptors", "processes", "memory")
+SIZE = re.compile(r"\d+[KM]")
+
+
+class ScenarioError(Exception):
+    """What is wrong with a scenario file: "path:line: what"."""
+
+
+@dataclass(frozen=True)
+class Step:
+    line: int
+    text: str
+    sentence: object
+    values: list
+
+
+@dataclass
+class Scenario:
+    path: str
+    hosts: int = 2
+    daemon: str = ""
+    daemon_options: list = field(default_factory=list)
+    start: tuple = ("all",)
+    job: list = field(default_factory=list)
+    program: list = field(default_factory=list)
+    disks: dict = field(default_factory=dict)
+    limits: dict = field(default_factory=dict)
+    clocks: dict = field(default_factory=dict)
+    always: bool = False
+    steps: list = field(default_factory=list)
+
+    @property
+    def name(self):
+        return os.path.basename(self.path).removesuffix(".scenario")
+
+    @property
+    def needs_network(self):
+        return any(step.sentence.needs_network for step in self.steps)
+
+    def job_hosts(self):
+        """Where launchers may run: everywhere but on the standing daemon's host."""
+        return [name for name in self.all_hosts() if name != self.daemon]
+
+    def all_hosts(self):
+        return [f"n{n}" for n in range(1, self.hosts + 1)]
+
+    def resolve(self, names):
+        return self.job_hosts() if names == ("all",) else list(names)
+
+    def option(self, name, default):
+        values = [word.split("=", 1)[1] for word in self.job if word.startswith(f"{name}=")]
+        return values[-1] if values else default
+
+    @property
+    def nodes(self):
+        """(fewest, most)"""
+        low, _, high = self.option("--nnodes", str(len(self.job_hosts()))).partition(":")
+        return int(low), int(high or low)
+
+    @property
+    def workers_per_node(self):
+        return int(self.option("--nproc-per-node", "1"))
+
+    @property
+    def is_elastic(self):
+        return self.nodes[0] != self.nodes[1]
+
+    @property
+    def is_training(self):
+        return self.program[0] in ("ddp_mnist", "fsdp_mlp")
+
+
+def two(words):
+    if len(words) != 2:
+        raise IndexError
+    return words
+
+
+def _hosts(scenario, words):
+    scenario.hosts = number(*words)
+    if not 1 <= scenario.hosts <= MAX_HOSTS:
+        raise ValueError(f"1 to {MAX_HOSTS} hosts are possible")
+
+
+def _daemon(scenario, words):
+    scenario.daemon, scenario.daemon_options = host(words[0]), words[1:]
+
+
+def _start(scenario, words):
+    scenario.start = () if words == ["none"] else hosts(*words)
+
+
+def _program(scenario, words):
+    if words[0] not in PROGRAMS:
+        raise ValueError(f"a program is one of {', '.join(PROGRAMS)}")
+    scenario.program = words
+
+
+def _disk(scenario, words):
+    folder, size = two(words)
+    if folder not in FOLDERS or not SIZE.fullmatch(size):
+        raise ValueError(f"expected one of {', '.join(FOLDERS)} and a size as in 8M")
+    scenario.disks[folder] = size
+
+
+def _limit(scenario, words):
+    own = scenario.limits.setdefault(host(words[0]), {})
+    for word in words[1:]:
+        name, _, value = word.partition("=")
+        if name not in LIMITS or not re.fullmatch(r"\d+[KM]?", value):
+            raise ValueError(f"'{word}': expected one of {', '.join(LIMITS)}, and its value as in descriptors=64")
+        own[name] = value
+
+
+def _clock(scenario, words):
+    name, change = two(words)
+    scenario.clocks[host(name)] = shift(change)
+
+
+def _runs(scenario, words):
+    if words != ["always"]:
+        raise ValueError("only 'always' can be said")
+    scenario.always = True
+
+
+HEAD = {
+    "hosts": _hosts, "daemon": _daemon, "start": _start, "program": _program, "disk": _disk, "limit": _limit,
+    "clock": _clock, "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
+}
+
+
+def _read_head_line(scenario, line):
+    key, colon, rest = line.partition(":")
+    if not colon or key not in HEAD:
+        raise ValueError(f"'{line}' is no line of the head: {', '.join(HEAD)}, each with a colon")
+    try:
+        HEAD[key](scenario, shlex.split(rest))
+    except (TypeError, IndexError):
+        raise ValueError(f"'{line}' has too few words or too many") from None
+
+
+def _check_whole(scenario):
+    if not scenario.program:
+        raise ValueError("no 'program:' line")
+    if not scenario.steps:
+        raise ValueError("no sentence; an empty line ends the head")
+    known = scenario.all_hosts()
+    named = [*scenario.limits, *scenario.clocks, *scenario.resolve(scenario.start)]
+    named += [scenario.daemon] if scenario.daemon else []
+    for step in scenario.steps:
+        for value in step.values:
+            named += [v for v in (value if isinstance(value, tuple) else (value,))
+                      if isinstance(v, str) and re.fullmatch(r"n\d+", v)]
+    for name in named:
+        if name not in known:
+            raise ValueError(f"there is no host {name}, but {', '.join(known)}")
+
+
+def parse(path, text):
+    """Raises ScenarioError with the path and the line."""
+    scenario, in_head, number_ = Scenario(path), True, 0
+    try:
+        for number_, line in enumerate(text.splitlines(), 1):
+            line = line.strip()
+            if line.startswith("#"):
+                continue
+            if not line:
+                in_head = in_head and not scenario.program
+            elif in_head:
+                _read_head_line(scenario, line)
+            else:
+                known, values = understand(shlex.split(line))
+                scenario.steps.append(Step(number_, line, known, values))
+        _check_whole(scenario)
+    except ValueError as error:
+        raise ScenarioError(f"{path}:{number_}: {error}") from None
+    return scenario
+
+
+def read(path):
+    import actions  # noqa: F401  they make the sentences known
+    with open(path, encoding="utf-8") as f:
+        return parse(path, f.read())
