@@ -105,6 +105,18 @@ def play(scenario, bin_dir, seed, keep=False):
         return False
 
 
+def left_out(scenario, full):
+    """The reason, or nothing."""
+    sanitizer = os.environ.get("MUSTER_SANITIZER", "")
+    if sanitizer == "thread" and scenario.is_training:
+        return "at the thread sanitizer's pace training takes many minutes; the other builds run it"
+    if sanitizer and scenario.clocks:
+        return "a sanitizer and a changed clock do not go together"
+    if not (full or scenario.always or os.environ.get("MUSTER_FULL_TESTS")):
+        return "only a full run of the tests plays it (scripts/test --full)"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
@@ -116,8 +128,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the hosts are taken down
 
     scenario = scenario_text.read(options.file)
-    if not (options.full or scenario.always or os.environ.get("MUSTER_FULL_TESTS")):
-        print("left out: only a full run of the tests plays it (scripts/test --full)")
+    if why := left_out(scenario, options.full):
+        print(f"left out: {why}")
         return LEFT_OUT
     seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(3), "big")
     try:
