@@ -9,11 +9,22 @@
 
 namespace muster::agent {
 
+const std::vector<int> kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
 namespace {
 
 bool is_ignored(int signal_number) {
   struct sigaction now {};
   return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+RoundTimes times_of(const RoundRecord& record) {
+  RoundTimes times{record.round, record.nodes, record.world_size, record.reason, {}};
+  for (std::size_t index = 0; index < record.phases.size(); ++index)
+    if (const auto& spent = record.phases[index])
+      times.phases.push_back(
+          {kRestartPhaseNames[index], std::chrono::duration<double, std::milli>(*spent).count()});
+  return times;
 }
 
 WorkersOptions with_offer(WorkersOptions options, const rendezvous::NodeOffer& offer) {
@@ -32,7 +43,8 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       link_(link),
       stores_(stores),
       guard_(guard),
-      stop_signals_(io, SIGTERM, SIGINT, SIGQUIT),
+      stop_signals_(io),
+      warning_signals_(io),
       timer_(io),
       descendants_(io.get_executor()),
       supervisor_(options.supervisor),
@@ -40,10 +52,9 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
           io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
           descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
           [this](Event event) { take(std::move(event)); }) {
-  if (!is_ignored(SIGHUP)) stop_signals_.add(SIGHUP);
+  take_signals(options.stop_signals);
   if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring SIGPIPE", errno));
   descendants_.spare(guard.pid());
-  wait_for_signal();
 }
 
 Agent::~Agent() = default;
@@ -58,6 +69,25 @@ void Agent::start(std::function<void(AgentResult)> done) {
   link_.on_message([this](const rendezvous::DaemonMessage& message) { take(FromDaemon{message}); });
   link_.start();
   take(Begin{});
+}
+
+void Agent::take_signals(const std::vector<int>& stop_signals) {
+  for (const int number : stop_signals)
+    if (number != SIGHUP || !is_ignored(SIGHUP)) stop_signals_.add(number);
+  for (const int number : {SIGUSR1, SIGUSR2})
+    if (std::find(stop_signals.begin(), stop_signals.end(), number) == stop_signals.end() &&
+        !is_ignored(number))
+      warning_signals_.add(number);
+  wait_for_signal();
+  wait_for_warning();
+}
+
+void Agent::wait_for_warning() {
+  warning_signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
+    if (error) return;
+    wait_for_warning();
+    take(WarningSignal{signal_number});
+  });
 }
 
 void Agent::wait_for_signal() {
@@ -127,6 +157,8 @@ void Agent::carry_out(const SignalWorker& effect) {
   if (const auto sent = workers_.signal(effect); !sent) carry_out(Say{sent.error().sentence()});
 }
 
+void Agent::carry_out(const PassOnSignal& effect) { take(workers_.pass_on(effect.signal_number)); }
+
 void Agent::carry_out(const OpenStore& effect) {
   const auto port = stores_.open(effect.number);
   if (!port) return take(StoreFailed{port.error().sentence()});
@@ -164,12 +196,15 @@ void Agent::carry_out(const Finish& effect) {
   result.exit_code =
       effect.left_survivors ? kUncleanExitCode : exit_code_of(effect.outcome, effect.stop_signal);
   result.workers = workers_.records();
+  result.workers_left_out = workers_.records_left_out();
+  for (const RoundRecord& round : supervisor_.rounds()) result.rounds.push_back(times_of(round));
   for (const int number : std::exchange(open_stores_, {})) stores_.close(number);
   link_.close();
   channel_.reset();
   descendants_.stop();
   timer_.cancel();
   stop_signals_.cancel();
+  warning_signals_.cancel();
   if (!effect.left_survivors) guard_.all_is_over();
   boost::asio::post(io_, [done = std::move(done_), result = std::move(result)]() mutable {
     if (done) done(std::move(result));

@@ -22,10 +22,14 @@
 
 namespace muster::agent {
 
+/// SIGTERM, SIGINT, SIGHUP, SIGQUIT.
+extern const std::vector<int> kStopSignals;
+
 struct AgentOptions {
   SupervisorOptions supervisor;  ///< the node's offer and the graces
   WorkersOptions workers;        ///< node, role and local_workers are taken from the offer
   std::function<void(const std::string&)> say = {};  ///< a line for the user, without prefix and newline
+  std::vector<int> stop_signals = kStopSignals;      ///< that end the job; others keep their default action
 };
 
 /// Something of the job outlived SIGKILL and is still on this node; the report names it.
@@ -35,11 +39,13 @@ struct AgentResult {
   rendezvous::Outcome outcome;
   int stop_signal = 0;  ///< the signal from outside that ended it, or 0
   int exit_code = 0;
-  std::vector<WorkerRecord> workers;  ///< of all rounds, in order of their start
+  std::vector<WorkerRecord> workers;  ///< of the newest rounds, in order of their start
+  int workers_left_out = 0;           ///< of older rounds
+  std::vector<RoundTimes> rounds;     ///< the newest
 };
 
-/// One for each process: it takes SIGTERM, SIGINT, SIGQUIT and SIGHUP (unless that is ignored: nohup),
-/// ignores SIGPIPE, and becomes the parent of orphans. All from the constructor on, so that no signal is lost
+/// One for each process: it takes the stop signals (but no SIGHUP that is ignored: nohup), hands SIGUSR1 and SIGUSR2
+/// on to workers that mind them, ignores SIGPIPE, and becomes the parent of orphans. All from the constructor on, so that no signal is lost
 /// before start(). `io`, run by one thread, must not run any more when the agent is destroyed; link, stores
 /// and guard must outlive it.
 class Agent {
@@ -56,6 +62,7 @@ class Agent {
 
   /// For status pages: what it waits for.
   std::string reason() const { return supervisor_.reason(); }
+  Vitals vitals() const { return supervisor_.vitals(std::chrono::steady_clock::now()); }
   /// A process of ours that is no part of the job (a rendezvous daemon): it is left alone.
   void spare(pid_t pid) { descendants_.spare(pid); }
 
@@ -64,11 +71,14 @@ class Agent {
   void judge_end(const Event& event);
   void arm_timer();
   std::vector<LedRound::Worker> workers_of(int round) const;
+  void take_signals(const std::vector<int>& stop_signals);
   void wait_for_signal();
+  void wait_for_warning();
 
   void carry_out(const SendToDaemon& effect);
   void carry_out(const StartWorkers& effect);
   void carry_out(const SignalWorker& effect);
+  void carry_out(const PassOnSignal& effect);
   void carry_out(const OpenStore& effect);
   void carry_out(const CloseStore& effect);
   void carry_out(const DescribeWorker& effect);
@@ -83,6 +93,7 @@ class Agent {
   StoreHost& stores_;
   Guard& guard_;
   boost::asio::signal_set stop_signals_;
+  boost::asio::signal_set warning_signals_;
   boost::asio::steady_timer timer_;
   Descendants descendants_;
   Supervisor supervisor_;

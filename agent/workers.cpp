@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -38,10 +39,11 @@ Workers::Workers(boost::asio::any_io_executor executor, WorkersOptions options, 
 }
 
 void Workers::child_changed() {
-  for (const Slot& slot : slots_) {
+  for (Slot& slot : slots_) {
     if (!slot.process || !slot.process->running()) continue;
     if (options_.local_workers == 1) terminal_.child_changed(slot.process->pid());
     slot.process->child_changed();
+    if (slot.process->lingers() && !descendants_.any_left_of(kin_of(slot))) slot.process->end_rest();
   }
 }
 
@@ -51,6 +53,7 @@ void Workers::start(const rendezvous::Assignment& assignment, const std::string&
   assignment_ = assignment;
   channel_ = channel;
   slots_.clear();
+  forget_old_rounds();
   slots_.reserve(static_cast<std::size_t>(options_.local_workers));
   for (int local_rank = 0; local_rank < options_.local_workers; ++local_rank) {
     slots_.push_back(new_slot(local_rank));
@@ -61,6 +64,17 @@ void Workers::start(const rendezvous::Assignment& assignment, const std::string&
   }
   for (Slot& slot : slots_)
     if (slot.process) watch(slot);
+}
+
+// Whole rounds, so that each round that is told of has all its workers.
+void Workers::forget_old_rounds() {
+  while (records_.size() > kMaxOldRecords) {
+    const auto next = std::find_if(records_.begin(), records_.end(), [this](const WorkerRecord& record) {
+      return record.round != records_.front().round;
+    });
+    records_left_out_ += static_cast<int>(next - records_.begin());
+    records_.erase(records_.begin(), next);
+  }
 }
 
 Workers::Slot Workers::new_slot(int local_rank) {
@@ -131,12 +145,29 @@ std::vector<std::string> Workers::environment_of(const Slot& slot) const {
 
 void Workers::watch(Slot& slot) {
   slot.log->started();
-  slot.process->on_end([this, &slot](ExitCause cause) { ended(slot, std::move(cause)); });
+  slot.process->on_end([this, &slot](ExitCause cause) { ended(slot, std::move(cause)); },
+                       [this, &slot] { return rest_may_linger(slot); });
+}
+
+// A shell that does not exec dies of the signal at once; the program that it ran has the rest of the grace, as if the
+// signal had been its own from the start.
+bool Workers::rest_may_linger(Slot& slot) {
+  slot.main_ended_ms = unix_time_ms();
+  const WorkerKin kin = kin_of(slot);
+  if (slot.stop_signal == 0 || slot.killed_by_us || !descendants_.any_left_of(kin)) return false;
+  if (!slot.whole_group_has_it && !slot.process->signal_group(slot.stop_signal)) return false;
+  descendants_.signal_strays_of(kin, slot.stop_signal);
+  return true;
+}
+
+WorkerKin Workers::kin_of(const Slot& slot) const {
+  const WorkerRecord& record = records_[slot.record];
+  return {record.pid, record.round, record.rank};
 }
 
 void Workers::ended(Slot& slot, ExitCause cause) {
   WorkerRecord& record = records_[slot.record];
-  record.ended_unix_ms = unix_time_ms();
+  record.ended_unix_ms = slot.main_ended_ms;
   if (terminal_.lent() && cause == ExitCause::signalled(SIGINT)) emit_(StopSignal{SIGINT});
   terminal_.take_back();
   if (cause == ExitCause::signalled(SIGKILL) && !slot.killed_by_us) cause.evidence = oom_.since_last_time();
@@ -175,9 +206,33 @@ void Workers::failed_to_start(const Slot& slot, const Error& error) {
 
 Result<void> Workers::signal(const SignalWorker& wanted) {
   Slot& slot = slots_.at(static_cast<std::size_t>(wanted.local_rank));
-  if (wanted.signal_number == SIGKILL) slot.killed_by_us = true;
-  return wanted.target == SignalTarget::main_process ? slot.process->signal_main(wanted.signal_number)
-                                                     : slot.process->signal_group(wanted.signal_number);
+  const bool kill = wanted.signal_number == SIGKILL;
+  const bool lingers = slot.process->lingers();
+  if (kill && lingers) {
+    descendants_.signal_strays_of(kin_of(slot), SIGKILL);
+    slot.process->end_rest();
+    return {};
+  }
+  const bool whole_group = wanted.target == SignalTarget::whole_group || lingers;
+  slot.killed_by_us = slot.killed_by_us || kill;
+  if (!kill) {
+    slot.stop_signal = wanted.signal_number;
+    slot.whole_group_has_it = whole_group;
+  }
+  if (lingers) descendants_.signal_strays_of(kin_of(slot), wanted.signal_number);
+  return whole_group ? slot.process->signal_group(wanted.signal_number)
+                     : slot.process->signal_main(wanted.signal_number);
+}
+
+SignalPassedOn Workers::pass_on(int signal_number) {
+  SignalPassedOn answer{signal_number};
+  for (Slot& slot : slots_) {
+    if (!slot.process || !slot.process->running() || slot.process->lingers()) continue;
+    const bool told =
+        minds_signal(slot.process->pid(), signal_number) && slot.process->signal_main(signal_number);
+    ++(told ? answer.told : answer.spared);
+  }
+  return answer;
 }
 
 std::string Workers::state_of(int local_rank) const {

@@ -56,11 +56,14 @@ class Workers {
   void start(const rendezvous::Assignment& assignment, const std::string& channel);
   /// A failed kill(2) comes back: there is nothing that the agent can do but say it.
   Result<void> signal(const SignalWorker& wanted);
+  /// To those that mind it.
+  SignalPassedOn pass_on(int signal_number);
   std::string state_of(int local_rank) const;
 
   /// How the supervisor saw the end.
   void judge(int local_rank, const ExitCause& cause);
   const std::vector<WorkerRecord>& records() const { return records_; }
+  int records_left_out() const { return records_left_out_; }
 
  private:
   struct Slot {
@@ -70,12 +73,18 @@ class Workers {
     std::unique_ptr<WorkerLog> log;
     std::unique_ptr<WorkerProcess> process;
     bool killed_by_us = false;
+    int stop_signal = 0;  ///< the last one that it had from us, but for SIGKILL
+    bool whole_group_has_it = false;
+    std::int64_t main_ended_ms = 0;  ///< once its main process ended
   };
 
+  void forget_old_rounds();
   Slot new_slot(int local_rank);
   Result<void> start_one(Slot& slot);
   void child_changed();
   void watch(Slot& slot);
+  bool rest_may_linger(Slot& slot);
+  WorkerKin kin_of(const Slot& slot) const;
   void ended(Slot& slot, ExitCause cause);
   void output_taken(const Slot& slot);
   void failed_to_start(const Slot& slot, const Error& error);
@@ -95,6 +104,10 @@ class Workers {
   std::string channel_;
   std::vector<Slot> slots_;
   std::vector<WorkerRecord> records_;
+  int records_left_out_ = 0;
 };
+
+/// The records of older rounds go when there are more, so that a job that restarts for weeks does not grow.
+inline constexpr std::size_t kMaxOldRecords = 400;
 
 }  // namespace muster::agent

@@ -237,6 +237,28 @@ constexpr OptionRow kTable[] = {
      .fallback = "30",
      .help = "from SIGTERM to SIGKILL when workers are stopped: 30, 500ms, 2m",
      .apply = [](Options& options, Value value) -> Done { return read_time(options.stop_grace, value); }},
+    {.long_name = "--restart-grace",
+     .variable = "MUSTER_RESTART_GRACE",
+     .of_torchrun = false,
+     .section = stopping,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "the same when a worker failed and all start anew (that of --stop-grace)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.restart_grace.emplace(), value);
+     }},
+    {.long_name = "--rescale-grace",
+     .variable = "MUSTER_RESCALE_GRACE",
+     .of_torchrun = false,
+     .section = stopping,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "the same when nodes come or go; workers that can be asked to save have as long for it before "
+             "(that of "
+             "--stop-grace)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.rescale_grace.emplace(), value);
+     }},
     {.long_name = "--shutdown-timeout",
      .variable = "PET_SHUTDOWN_TIMEOUT",
      .older_variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
@@ -244,7 +266,6 @@ constexpr OptionRow kTable[] = {
      .kind = ValueKind::time,
      .value_name = "TIME",
      .help = "from the signal that ends the job to SIGKILL (that of --stop-grace)",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
        return read_time(options.shutdown_timeout.emplace(), value);
      }},
@@ -254,7 +275,6 @@ constexpr OptionRow kTable[] = {
      .value_name = "NAME,...",
      .fallback = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .help = "signals that stop the workers before muster leaves",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done { return read_signals(options, value); }},
 
     {.long_name = "--numa-binding",

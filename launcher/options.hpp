@@ -45,6 +45,8 @@ struct LauncherOptions {
   LogOptions logs;
   Duration stop_grace = std::chrono::seconds(30);
   std::optional<Duration> shutdown_timeout;           ///< torchrun's grace at the end of the job
+  std::optional<Duration> restart_grace;              ///< nothing: as stop_grace
+  std::optional<Duration> rescale_grace;              ///< nothing: as stop_grace
   std::optional<std::vector<int>> signals_to_handle;  ///< numbers; nothing: the usual ones
   std::optional<NumaMode> numa_binding;
   bool virtual_local_rank = false;

@@ -22,6 +22,26 @@ std::string meeting_text(const Plan& plan, const Standing& standing) {
                      standing.hosted_here ? " (hosted here)" : "");
 }
 
+/// torchrun's --shutdown-timeout counts where --stop-grace was not set, or set from further away.
+Graces graces_of(const LauncherOptions& options) {
+  const auto origin_of = [&](const char* name) {
+    const auto found = options.origins.find(name);
+    return found == options.origins.end() ? Origin::by_default : found->second;
+  };
+  const bool torchruns =
+      options.shutdown_timeout && origin_of("--shutdown-timeout") > origin_of("--stop-grace");
+  return {torchruns ? *options.shutdown_timeout : options.stop_grace,
+          options.restart_grace.value_or(options.stop_grace),
+          options.rescale_grace.value_or(options.stop_grace)};
+}
+
+std::string graces_text(const Graces& graces) {
+  if (graces.stop == graces.restart && graces.stop == graces.rescale)
+    return "stop grace " + human(graces.stop);
+  return fmt::format("grace {} to stop, {} to restart, {} to rescale", human(graces.stop),
+                     human(graces.restart), human(graces.rescale));
+}
+
 }  // namespace
 
 std::string short_host_name() {
@@ -47,7 +67,8 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
-  plan.stop_grace = options.stop_grace;
+  plan.graces = graces_of(options);
+  plan.signals_to_handle = options.signals_to_handle;
   plan.usable_cpus = usable_cpus;
   return plan;
 }
@@ -64,7 +85,7 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
       plan.meeting ? fmt::format(", {} membership changes per hour", kMembershipChangesPerHour) : "";
   return fmt::format("muster: job {}, node {}{}: {} here{}, {}\n", plan.run_id, plan.node, address,
                      counted(plan.workers.number, "worker"), derivation, meeting_text(plan, standing)) +
-         fmt::format("muster: {}{}; stop grace {}; {}\n", restarts, changes, human(plan.stop_grace), logs);
+         fmt::format("muster: {}{}; {}; {}\n", restarts, changes, graces_text(plan.graces), logs);
 }
 
 std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {

@@ -14,6 +14,13 @@ namespace muster::launcher {
 
 constexpr int kMembershipChangesPerHour = 10;
 
+/// From the first signal to SIGKILL, by what workers are ended for.
+struct Graces {
+  Duration stop{};     ///< the job ends
+  Duration restart{};  ///< a worker failed
+  Duration rescale{};  ///< the set of nodes changes
+};
+
 struct Plan {
   std::string run_id;
   std::string node;
@@ -21,7 +28,8 @@ struct Plan {
   WorkerCount workers;
   Target target;
   int max_restarts = 0;
-  Duration stop_grace{};
+  Graces graces;
+  std::optional<std::vector<int>> signals_to_handle;
   int usable_cpus = 1;
   int min_nodes = 1;
   int max_nodes = 1;

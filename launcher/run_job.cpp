@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 
 #include "agent/agent.hpp"
@@ -39,8 +40,9 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.max_nodes = plan.max_nodes;
   policy.max_restarts = plan.max_restarts;
   policy.membership_changes.count = kMembershipChangesPerHour;
-  policy.drain_grace = plan.stop_grace;
-  policy.stop_deadline = plan.stop_grace + std::chrono::seconds(30);
+  policy.drain_grace = plan.graces.rescale;
+  policy.stop_deadline =
+      std::max({plan.graces.stop, plan.graces.restart, plan.graces.rescale}) + std::chrono::seconds(30);
   if (!plan.meeting) return policy;
   const RendezvousTimes& times = plan.meeting->times;
   policy.join_deadline = times.join.value_or(policy.join_deadline);
@@ -73,9 +75,10 @@ std::optional<::rlimit> make_room_for_descriptors(const Say& say) {
 agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Say say) {
   agent::AgentOptions options;
   options.supervisor.offer = std::move(offer);
-  options.supervisor.graces.stop = plan.stop_grace;
-  options.supervisor.graces.restart = plan.stop_grace;
-  options.supervisor.graces.rescale = plan.stop_grace;
+  options.supervisor.graces.stop = plan.graces.stop;
+  options.supervisor.graces.restart = plan.graces.restart;
+  options.supervisor.graces.rescale = plan.graces.rescale;
+  if (plan.signals_to_handle) options.stop_signals = *plan.signals_to_handle;
   options.workers.run_id = plan.run_id;
   options.workers.executable = plan.target.command.front();
   options.workers.arguments.assign(plan.target.command.begin() + 1, plan.target.command.end());
@@ -123,6 +126,8 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job) {
   report.outcome = result.outcome;
   report.stop_signal = result.stop_signal;
   report.workers = result.workers;
+  report.workers_left_out = result.workers_left_out;
+  report.rounds = result.rounds;
   report.stalls = job.stalls;
   report.log_folder = plan.run_folder;
   if (!plan.run_folder.empty()) report.status_path = plan.run_folder / "status.json";

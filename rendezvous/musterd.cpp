@@ -215,6 +215,9 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  // A batch system warns all processes of a job; this one has nothing to save.
+  std::signal(SIGUSR1, SIG_IGN);
+  std::signal(SIGUSR2, SIG_IGN);
   muster::rendezvous::Options options;
   CLI::App app;
   muster::rendezvous::describe(app, options);

@@ -38,7 +38,8 @@ struct WorkerStarted {
   Instant at{};  ///< many start in one go, and the last long after the first
 };
 
-/// The main process ended; its process group has been killed by now.
+/// It is over: its main process ended, and what that left of its group was killed or, if the worker had been asked to
+/// stop, had the rest of the grace. `cause` and time are the main process's.
 struct WorkerEnded {
   int local_rank = 0;
   ExitCause cause;
@@ -71,6 +72,18 @@ struct StopSignal {
   int signal_number = 0;
 };
 
+/// Somebody warns of what will come (SIGUSR1, SIGUSR2 of a batch system): for the workers, if they care.
+struct WarningSignal {
+  int signal_number = 0;
+};
+
+/// Answer to PassOnSignal.
+struct SignalPassedOn {
+  int signal_number = 0;
+  int told = 0;
+  int spared = 0;  ///< workers without a handler: it would have ended them
+};
+
 /// From a worker that speaks with its agent: it can be asked to save; it has; it goes on.
 struct WorkerListens {
   int local_rank = 0;
@@ -92,8 +105,8 @@ struct WorkerProgress {
 struct Tick {};
 
 using Event = std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded,
-                           WorkerOutput, WorkerState, GroupSwept, StopSignal, WorkerListens, WorkerDeaf,
-                           WorkerSafe, WorkerProgress, Tick>;
+                           WorkerOutput, WorkerState, GroupSwept, StopSignal, WarningSignal, SignalPassedOn,
+                           WorkerListens, WorkerDeaf, WorkerSafe, WorkerProgress, Tick>;
 
 // ---- effects -------------------------------------------------------------------------------------------
 
@@ -106,13 +119,18 @@ struct StartWorkers {
 };
 
 /// The first signal goes to the worker's main process alone, so that its helpers (data loaders) live as long
-/// as it needs them for saving.
+/// as it needs them for saving. What it leaves behind (a shell that died and left its program) gets the signal then.
 enum class SignalTarget { main_process, whole_group };
 
 struct SignalWorker {
   int local_rank = 0;
   int signal_number = 0;
   SignalTarget target = SignalTarget::main_process;
+};
+
+/// To the main process of each running worker that has a handler for it; the shell answers SignalPassedOn.
+struct PassOnSignal {
+  int signal_number = 0;
 };
 
 /// A fresh, empty worker store; the shell answers StoreOpened or StoreFailed. `number` counts up from 1.
@@ -151,7 +169,7 @@ struct Finish {
   bool left_survivors = false;
 };
 
-using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, OpenStore, CloseStore, DescribeWorker,
-                            SweepGroup, AskToSave, Say, Finish>;
+using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, PassOnSignal, OpenStore, CloseStore,
+                            DescribeWorker, SweepGroup, AskToSave, Say, Finish>;
 
 }  // namespace muster::agent

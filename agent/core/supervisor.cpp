@@ -20,13 +20,16 @@ std::vector<Effect> Supervisor::step(const Event& event, Instant now) {
   effects_.clear();
   if (finished_) return {};
   std::visit([&](const auto& known) { on(known, now); }, event);
-  settle();
+  settle(now);
   return std::exchange(effects_, {});
 }
 
 // ---- joining -------------------------------------------------------------------------------------------
 
-void Supervisor::on(const Begin&, Instant) { open_store(); }
+void Supervisor::on(const Begin&, Instant now) {
+  phases_.enter(RestartPhase::rendezvous, now);
+  open_store();
+}
 
 void Supervisor::open_store() { effects_.push_back(OpenStore{++store_number_}); }
 
@@ -51,15 +54,18 @@ void Supervisor::hear(const rendezvous::Waiting& message, Instant) {
   if (!in_round()) say(message.reason);
 }
 
-void Supervisor::hear(const rendezvous::Assignment& message, Instant) {
+void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   if (in_round() || message.round <= last_round_) return;
+  phases_.enter(RestartPhase::spawn, now);
   assignment_ = message;
+  announced_ = false;
   last_round_ = message.round;
   restart_count_ = message.restart_count;
   group_ = WorkerGroup(options_.offer.local_workers);
   ladder_.reset();
   sweep_ = Sweep::not_yet;
   draining_ = drain_answered_ = told_success_ = stop_asked_ = false;
+  savers_signal_at_.reset();
 
   // A new round means that no worker of the old one is alive on any node: its store has served its time.
   if (round_store_number_ > 0) effects_.push_back(CloseStore{round_store_number_});
@@ -68,20 +74,31 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant) {
     effects_.push_back(CloseStore{store_number_});
     round_store_number_ = 0;
   }
-  say(round_sentence());
   effects_.push_back(StartWorkers{message});
 }
 
 // ---- running -------------------------------------------------------------------------------------------
 
-void Supervisor::on(const WorkerStarted& event, Instant) {
+void Supervisor::on(const WorkerStarted& event, Instant now) {
   group_.started(event.local_rank, event.pid, event.at);
+  if (event.local_rank == group_.size() - 1) announce_round(now);
+}
+
+/// All were started, or one could not be: nothing that the workers write has been read yet.
+void Supervisor::announce_round(Instant now) {
+  if (std::exchange(announced_, true)) return;
+  const rendezvous::Assignment& a = *assignment_;
+  rounds_.push_back({a.round, a.group_world_size, a.world_size, a.reason, phases_.finish(now)});
+  say(round_sentence(rounds_.back().phases));
+  if (rounds_.size() > kMaxRoundRecords) rounds_.pop_front();
 }
 
 void Supervisor::on(const WorkerEnded& event, Instant now) {
+  announce_round(now);
   const bool was_healthy = !group_.first_failure();
   group_.ended(event.local_rank, event.cause, event.unix_time_ms, now);
   if (was_healthy && group_.first_failure()) {
+    phases_.enter(RestartPhase::detect, now);
     const std::size_t others = group_.running().size();
     std::string sentence = name_of(event.local_rank) + " " + group_.at(event.local_rank).cause.sentence();
     if (others > 0)
@@ -90,16 +107,18 @@ void Supervisor::on(const WorkerEnded& event, Instant now) {
     say(std::move(sentence));
     stop_workers(SIGTERM, options_.graces.restart, now);
   }
+  if (group_.at(event.local_rank).asked_to_save && !event.cause.success()) signal_savers();
   if (draining_) answer_drain_if_all_safe();
 }
 
-void Supervisor::on(const WorkerOutput& event, Instant) {
+void Supervisor::on(const WorkerOutput& event, Instant now) {
   group_.at(event.local_rank).output_taken = true;
-  if (group_.first_failure() == event.local_rank) report_failure(event);
+  if (group_.first_failure() == event.local_rank) report_failure(event, now);
 }
 
-void Supervisor::report_failure(const WorkerOutput& output) {
+void Supervisor::report_failure(const WorkerOutput& output, Instant now) {
   if (stop_signal_ != 0 || outcome_) return;
+  phases_.enter(RestartPhase::tell, now);
   const GroupMember& member = group_.at(output.local_rank);
   rendezvous::WorkerFailure failure;
   failure.node = options_.offer.node;
@@ -122,7 +141,7 @@ void Supervisor::report_failure(const WorkerOutput& output) {
 void Supervisor::on(const WorkerListens& event, Instant) {
   if (!is_member(event.local_rank)) return;
   group_.at(event.local_rank).listens = true;
-  if (draining_) effects_.push_back(AskToSave{event.local_rank, drain_grace_});
+  if (draining_) ask_to_save(event.local_rank, drain_grace_);
 }
 
 void Supervisor::on(const WorkerDeaf& event, Instant) {
@@ -134,6 +153,7 @@ void Supervisor::on(const WorkerDeaf& event, Instant) {
 void Supervisor::on(const WorkerProgress& event, Instant now) {
   if (!is_member(event.local_rank)) return;
   group_.at(event.local_rank).step = event.step;
+  group_.at(event.local_rank).progress_at = now;
   if (progress_told_at_ && now - *progress_told_at_ < options_.progress_interval) return;
   progress_told_at_ = now;
   send(rendezvous::Progress{assignment_->round, event.step});
@@ -141,14 +161,22 @@ void Supervisor::on(const WorkerProgress& event, Instant now) {
 
 // ---- draining ------------------------------------------------------------------------------------------
 
-void Supervisor::hear(const rendezvous::Drain& message, Instant) {
+void Supervisor::hear(const rendezvous::Drain& message, Instant now) {
   if (!round_is(message.round) || draining_) return;
+  phases_.enter(RestartPhase::drain, now);
   draining_ = true;
   drain_grace_ = message.grace;
   say("round " + std::to_string(message.round) + " ends: " + message.reason);
   for (const int local_rank : group_.running())
-    if (group_.at(local_rank).listens) effects_.push_back(AskToSave{local_rank, message.grace});
+    if (group_.at(local_rank).listens) ask_to_save(local_rank, message.grace);
   answer_drain_if_all_safe();
+}
+
+void Supervisor::ask_to_save(int local_rank, Duration grace) {
+  GroupMember& member = group_.at(local_rank);
+  if (member.asked_to_save) return;
+  member.asked_to_save = true;
+  effects_.push_back(AskToSave{local_rank, grace});
 }
 
 void Supervisor::on(const WorkerSafe& event, Instant) {
@@ -173,98 +201,9 @@ void Supervisor::answer_drain_if_all_safe() {
   send(rendezvous::WorkersSafe{assignment_->round, step});
 }
 
-// ---- stopping ------------------------------------------------------------------------------------------
-
-void Supervisor::hear(const rendezvous::StopWorkers& message, Instant now) {
-  if (!round_is(message.round) || stop_asked_) return;
-  stop_asked_ = true;
-  stop_workers(SIGTERM, draining_ ? options_.graces.rescale : options_.graces.restart, now);
-}
-
-void Supervisor::hear(const rendezvous::JobEnded& message, Instant now) {
-  if (outcome_) return;
-  outcome_ = message.outcome;
-  stop_workers(SIGTERM, options_.graces.stop, now);
-}
-
-void Supervisor::hear(const rendezvous::Refused& message, Instant now) {
-  hear(rendezvous::JobEnded{outcome_of(OutcomeKind::rendezvous_failed, message.reason)}, now);
-}
-
-void Supervisor::on(const StopSignal& event, Instant now) {
-  ++stop_signals_seen_;
-  const Duration hurried =
-      stop_signals_seen_ == 2 ? std::min(options_.graces.hurried, options_.graces.stop) : Duration::zero();
-  if (stop_signals_seen_ > 1) {
-    ladder_.begin(hurried, now);
-    if (hurried > Duration::zero()) signal_running(event.signal_number, SignalTarget::main_process);
-    climb_ladder(now);
-    return;
-  }
-  // Once the job's end is known, a signal can only make it quicker.
-  if (!outcome_) {
-    stop_signal_ = event.signal_number;
-    send(rendezvous::Leave{signal_name(event.signal_number) + " came from outside"});
-  }
-  const std::size_t running = group_.running().size();
-  if (running == 0) return;
-  say(signal_name(event.signal_number) + " came: passed on to " + std::to_string(running) +
-      (running == 1 ? " worker, which has " : " workers, which have ") + human(options_.graces.stop) +
-      " to leave; a second signal makes it " +
-      human(std::min(options_.graces.hurried, options_.graces.stop)));
-  // Also to those that had SIGTERM for another reason: they hear of the user's wish by its own name.
-  ladder_.begin(options_.graces.stop, now);
-  signal_running(event.signal_number, SignalTarget::main_process);
-}
-
-/// Whoever was signalled once is not signalled again: a second SIGTERM may break off its saving.
-void Supervisor::stop_workers(int signal_number, Duration grace, Instant now) {
-  if (group_.running().empty()) return;
-  const bool first_time = !ladder_.begun();
-  ladder_.begin(grace, now);
-  if (first_time) signal_running(signal_number, SignalTarget::main_process);
-}
-
-void Supervisor::signal_running(int signal_number, SignalTarget target) {
-  for (const int local_rank : group_.running()) {
-    group_.at(local_rank).asked_to_stop = true;
-    effects_.push_back(SignalWorker{local_rank, signal_number, target});
-  }
-}
-
-void Supervisor::on(const Tick&, Instant now) { climb_ladder(now); }
-
-void Supervisor::climb_ladder(Instant now) {
-  const StopLadder::Step due = ladder_.tick(now);
-  const std::vector<int> running = group_.running();
-  if (running.empty()) return;
-  if (due == StopLadder::Step::kill) {
-    say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) +
-        " workers did not end within " + human(ladder_.grace()) + " and are killed, " +
-        name_of(running.front()) + " first");
-    signal_running(SIGKILL, SignalTarget::whole_group);
-  }
-  if (due == StopLadder::Step::give_up)
-    for (const int local_rank : running) effects_.push_back(DescribeWorker{local_rank});
-}
-
-void Supervisor::on(const WorkerState& event, Instant) {
-  group_.at(event.local_rank).abandoned = true;
-  survivors_.push_back(name_of(event.local_rank) + " outlived SIGKILL: " + event.text);
-  say(survivors_.back());
-}
-
-void Supervisor::on(const GroupSwept& event, Instant) {
-  sweep_ = Sweep::done;
-  for (const std::string& survivor : event.survivors) {
-    survivors_.push_back(survivor);
-    say(survivor);
-  }
-}
-
 // ---- after the group -----------------------------------------------------------------------------------
 
-void Supervisor::settle() {
+void Supervisor::settle(Instant now) {
   if (finished_) return;
   if (in_round()) {
     if (!group_.over()) return;
@@ -275,10 +214,10 @@ void Supervisor::settle() {
     }
     if (sweep_ == Sweep::asked) return;
   }
-  decide_after_group();
+  decide_after_group(now);
 }
 
-void Supervisor::decide_after_group() {
+void Supervisor::decide_after_group(Instant now) {
   if (stop_signal_ != 0) {
     const bool by_scheduler = stop_signal_ == SIGTERM;
     finish(outcome_of(by_scheduler ? OutcomeKind::preempted : OutcomeKind::stopped,
@@ -291,7 +230,7 @@ void Supervisor::decide_after_group() {
     send(rendezvous::Leave{survivors_.front()});
     finish(outcome_of(OutcomeKind::failed, survivors_.front()), 0);
   } else if (stop_asked_) {
-    rejoin();
+    rejoin(now);
   } else if (in_round() && !told_success_ && group_.all_succeeded() && !group_.any_saved()) {
     told_success_ = true;
     send(rendezvous::WorkersSucceeded{assignment_->round});
@@ -300,7 +239,8 @@ void Supervisor::decide_after_group() {
   }
 }
 
-void Supervisor::rejoin() {
+void Supervisor::rejoin(Instant now) {
+  phases_.enter(RestartPhase::rendezvous, now);
   send(rendezvous::WorkersStopped{assignment_->round});
   assignment_.reset();
   group_ = WorkerGroup();

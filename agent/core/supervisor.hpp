@@ -6,7 +6,8 @@
 //
 //   joining   a fresh store is open and Join is sent; an Assignment comes
 //   running   all of its workers were started; one fails, all succeed, or a stop is asked for
-//   stopping  each running worker was signalled once; StopLadder bounds this
+//   stopping  each running worker was signalled once, after SIGTERM from outside those that listen once they have
+//             saved; StopLadder bounds this
 //   sweeping  no main process is left; the shell ends what they left behind
 //   over      nothing of the group is alive; what comes next depends on why it ended:
 //             signal from outside -> Finish; JobEnded -> Finish; StopWorkers -> WorkersStopped, joining;
@@ -15,12 +16,15 @@
 // Whatever was asked for first, later and stronger wishes only shorten what runs.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/core/events.hpp"
+#include "agent/core/restart_phases.hpp"
 #include "agent/core/stop_ladder.hpp"
+#include "agent/core/vitals.hpp"
 #include "agent/core/worker_group.hpp"
 
 namespace muster::agent {
@@ -39,7 +43,10 @@ struct SupervisorOptions {
   Duration after_kill_limit = std::chrono::seconds(5);
   Duration sweep_limit = std::chrono::seconds(5);
   Duration progress_interval = std::chrono::seconds(1);  ///< the daemon hears of steps so often at most
+  std::optional<Duration> progress_limit = {};  ///< a worker that tells of no step for longer is stuck
 };
+
+inline constexpr std::size_t kMaxRoundRecords = 100;  ///< of the newest rounds
 
 class Supervisor {
  public:
@@ -49,12 +56,16 @@ class Supervisor {
   std::vector<Effect> step(const Event& event, Instant now);
 
   /// When to send a Tick at the latest; nothing: no need.
-  std::optional<Instant> wake_at() const { return finished_ ? std::nullopt : ladder_.wake_at(); }
+  std::optional<Instant> wake_at() const;
 
   /// What it waits for, as a sentence.
   std::string reason() const;
 
+  AgentState state() const;
+  Vitals vitals(Instant now) const;
+
   const WorkerGroup& group() const { return group_; }
+  const std::deque<RoundRecord>& rounds() const { return rounds_; }
   bool finished() const { return finished_; }
 
  private:
@@ -70,6 +81,8 @@ class Supervisor {
   void on(const WorkerState& event, Instant now);
   void on(const GroupSwept& event, Instant now);
   void on(const StopSignal& event, Instant now);
+  void on(const WarningSignal& event, Instant now);
+  void on(const SignalPassedOn& event, Instant now);
   void on(const WorkerListens& event, Instant now);
   void on(const WorkerDeaf& event, Instant now);
   void on(const WorkerSafe& event, Instant now);
@@ -84,14 +97,20 @@ class Supervisor {
   void hear(const rendezvous::Refused& message, Instant now);
 
   void open_store();
+  void ask_to_save(int local_rank, Duration grace);
+  std::size_t ask_listeners_to_save(Instant now);
+  void hurry(int signal_number, Instant now);
   void stop_workers(int signal_number, Duration grace, Instant now);
+  void signal_savers();
   void signal_running(int signal_number, SignalTarget target);
+  void signal(int local_rank, int signal_number, SignalTarget target);
   void climb_ladder(Instant now);
   void answer_drain_if_all_safe();
-  void report_failure(const WorkerOutput& output);
-  void settle();
-  void decide_after_group();
-  void rejoin();
+  void report_failure(const WorkerOutput& output, Instant now);
+  void settle(Instant now);
+  void decide_after_group(Instant now);
+  void rejoin(Instant now);
+  void announce_round(Instant now);
   void finish(rendezvous::Outcome outcome, int stop_signal);
 
   bool is_member(int local_rank) const { return in_round() && local_rank < group_.size(); }
@@ -99,7 +118,9 @@ class Supervisor {
   bool round_is(int round) const { return in_round() && assignment_->round == round; }
   int rank_of(int local_rank) const { return assignment_->first_rank + local_rank; }
   std::string name_of(int local_rank) const;
-  std::string round_sentence() const;
+  std::string round_sentence(const RestartPhases& phases) const;
+  std::string stop_sentence(int signal_number, std::size_t savers) const;
+  Duration hurried_grace() const;
   void say(std::string sentence) { effects_.push_back(Say{std::move(sentence)}); }
   void send(rendezvous::AgentMessage message) { effects_.push_back(SendToDaemon{std::move(message)}); }
 
@@ -112,7 +133,10 @@ class Supervisor {
 
   std::optional<rendezvous::Assignment> assignment_;  ///< while there is a group
   int last_round_ = 0;
-  int restart_count_ = 0;  ///< of that round
+  int restart_count_ = 0;   ///< of that round
+  bool announced_ = false;  ///< the round, to the user
+  std::deque<RoundRecord> rounds_;
+  PhaseClock phases_;
   WorkerGroup group_;
   StopLadder ladder_;
   Sweep sweep_ = Sweep::not_yet;
@@ -122,6 +146,8 @@ class Supervisor {
   std::optional<Instant> progress_told_at_;
   bool told_success_ = false;
   bool stop_asked_ = false;  ///< by StopWorkers
+  std::optional<Instant>
+      savers_signal_at_;  ///< those that a SIGTERM made save get it themselves then, at the latest
 
   std::optional<rendezvous::Outcome> outcome_;  ///< by JobEnded, or why we give up
   int stop_signal_ = 0;

@@ -18,7 +18,7 @@ std::string Supervisor::name_of(int local_rank) const {
   return text + ")";
 }
 
-std::string Supervisor::round_sentence() const {
+std::string Supervisor::round_sentence(const RestartPhases& phases) const {
   const rendezvous::Assignment& a = *assignment_;
   const int last = a.first_rank + group_.size() - 1;
   std::string text = "round " + std::to_string(a.round) + ": " + count(a.group_world_size, "node") + ", " +
@@ -27,6 +27,7 @@ std::string Supervisor::round_sentence() const {
                              : "ranks " + std::to_string(a.first_rank) + "-" + std::to_string(last) + " here";
   text += "; master " + a.master_addr + ":" + std::to_string(a.master_port) + "; formed in " +
           human(std::max(a.forming_took, Duration(1)));  // "under 1 ms", not "0 s"
+  if (rounds_.size() > 1) text += " (" + phases_text(phases) + ")";
   if (!a.reason.empty()) text += "; " + a.reason;
   return text;
 }
@@ -37,6 +38,8 @@ std::string Supervisor::reason() const {
   const std::string round = "round " + std::to_string(assignment_->round);
   const int running = static_cast<int>(group_.running().size());
   if (running > 0 && ladder_.killed()) return round + ": waiting for " + count(running, "killed worker");
+  if (running > 0 && savers_signal_at_)
+    return round + ": " + count(running, "worker") + " asked to save and leave";
   if (running > 0 && ladder_.begun())
     return round + ": " + count(running, "worker") + " asked to stop, " + human(ladder_.grace()) + " at most";
   if (running > 0)

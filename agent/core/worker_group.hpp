@@ -19,13 +19,16 @@ struct GroupMember {
   Instant started_at{};
   Duration lived{};
   std::int64_t ended_unix_ms = 0;
-  ExitCause cause;  ///< once it ended
-  bool asked_to_stop = false;
-  bool output_taken = false;  ///< or there will be none
-  bool abandoned = false;     ///< survived SIGKILL; waited for no longer
-  bool listens = false;       ///< can be asked to save
-  bool safe = false;          ///< has saved since it was asked
-  std::int64_t step = -1;     ///< the last it told
+  ExitCause cause;             ///< once it ended
+  bool asked_to_stop = false;  ///< by a signal, or to save and leave
+  bool signalled = false;
+  bool asked_to_save = false;
+  bool output_taken = false;           ///< or there will be none
+  bool abandoned = false;              ///< survived SIGKILL; waited for no longer
+  bool listens = false;                ///< can be asked to save
+  bool safe = false;                   ///< has saved since it was asked
+  std::int64_t step = -1;              ///< the last it told
+  std::optional<Instant> progress_at;  ///< when
 };
 
 class WorkerGroup {

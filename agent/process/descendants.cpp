@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -95,6 +96,29 @@ void Descendants::continue_sweep() {
     return std::exchange(swept_, nullptr)({});
   }
   for (const pid_t pid : left) end_child(pid);
+}
+
+bool Descendants::any_left_of(const WorkerKin& worker) {
+  reap();
+  return !left_of(worker).empty();
+}
+
+void Descendants::signal_strays_of(const WorkerKin& worker, int signal_number) {
+  for (const pid_t pid : left_of(worker))
+    if (::getpgid(pid) != worker.leader)
+      static_cast<void>(
+          ::kill(pid, signal_number));  // our child, not reaped; of another user: swept and told later
+}
+
+std::vector<pid_t> Descendants::left_of(const WorkerKin& worker) const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : orphans()) {
+    const bool of_its_group = ::getpgid(pid) == worker.leader;
+    if (of_its_group || (started_with(pid, "MUSTER_ROUND") == std::to_string(worker.round) &&
+                         started_with(pid, "RANK") == std::to_string(worker.rank)))
+      found.push_back(pid);
+  }
+  return found;
 }
 
 std::vector<pid_t> Descendants::orphans() const {

@@ -16,6 +16,13 @@
 
 namespace muster::agent {
 
+/// A worker as its descendants are known by: its group's leader, and the MUSTER_ROUND and RANK it was started with.
+struct WorkerKin {
+  pid_t leader = 0;
+  int round = 0;
+  int rank = 0;
+};
+
 /// Used from one thread, the executor's. Children that exist before are no part of the job and left alone.
 class Descendants {
  public:
@@ -35,6 +42,11 @@ class Descendants {
   /// hides from that (a cleaned environment) at the next sweep.
   void worker_ended(pid_t pid, int round, int rank);
 
+  /// Of a worker whose main process has ended: does anything of it live? When the last of it ends, that is a SIGCHLD.
+  bool any_left_of(const WorkerKin& worker);
+  /// To those of them that left its process group (setsid); the group is its owner's.
+  void signal_strays_of(const WorkerKin& worker, int signal_number);
+
   /// No worker runs: kills all that is left, and what comes up as their children become ours, until nothing
   /// is left. At `limit`, those that still are there are told by pid and state. `done` comes once, from the
   /// executor or, when nothing was left, from inside.
@@ -49,6 +61,7 @@ class Descendants {
   void kill_of_ended_workers();
   void continue_sweep();
   std::vector<pid_t> orphans() const;
+  std::vector<pid_t> left_of(const WorkerKin& worker) const;
 
   boost::asio::signal_set child_signal_;
   boost::asio::steady_timer sweep_limit_;

@@ -101,7 +101,7 @@ void end_everything(const Groups& groups, const char* id) {
 [[noreturn]] void guard_main(int fd, const char* id) {
   ::setsid();
   ::prctl(PR_SET_NAME, "muster-guard");
-  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) ::signal(number, SIG_IGN);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
   const int channel = 3;
   if (fd != channel) ::dup2(fd, channel);
   const int nothing = ::open("/dev/null", O_RDWR);

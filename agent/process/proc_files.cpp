@@ -101,6 +101,17 @@ std::optional<std::string> started_with(pid_t pid, const std::string& variable) 
   return std::nullopt;
 }
 
+bool minds_signal(pid_t pid, int signal_number) {
+  std::ifstream file(folder_of(pid) + "status");
+  for (std::string line; std::getline(file, line);) {
+    const bool of_signals =
+        line.starts_with("SigBlk:") || line.starts_with("SigIgn:") || line.starts_with("SigCgt:");
+    if (of_signals && (std::stoull(line.substr(7), nullptr, 16) >> (signal_number - 1) & 1U) != 0)
+      return true;
+  }
+  return false;
+}
+
 std::string state_sentence(pid_t pid) {
   const std::string name = "pid " + std::to_string(pid);
   const auto stat = stat_of(pid);

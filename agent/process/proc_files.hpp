@@ -16,6 +16,9 @@ std::vector<pid_t> own_children();
 /// The value of a variable in the environment that `pid` was started with.
 std::optional<std::string> started_with(pid_t pid, const std::string& variable);
 
+/// Its main thread catches, ignores or blocks this signal: it would not end it.
+bool minds_signal(pid_t pid, int signal_number);
+
 /// "pid 4711 (python3) is in state D (uninterruptible sleep), waiting in nfs_wait".
 std::string state_sentence(pid_t pid);
 

@@ -38,20 +38,31 @@ WorkerProcess::~WorkerProcess() {
   static_cast<void>(::waitpid(pid_, nullptr, WNOHANG));  // may be too early: init reaps it after us
 }
 
-void WorkerProcess::on_end(Ended ended) {
+void WorkerProcess::on_end(Ended ended, MayLinger may_linger) {
   ended_ = std::move(ended);
+  may_linger_ = std::move(may_linger);
   pidfd_.async_wait(asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
     if (error) return;
-    end_seen_ = true;
-    collect();
+    main_process_ended();
   });
+}
+
+void WorkerProcess::main_process_ended() {
+  end_seen_ = true;
+  lingers_ = may_linger_ && may_linger_();
+  collect();
+}
+
+void WorkerProcess::end_rest() {
+  lingers_ = false;
+  collect();
 }
 
 // While the leader is not reaped its number is ours, so this reaches no stranger; ESRCH: nobody is left.
 void WorkerProcess::end_group() { static_cast<void>(::kill(-pid_, SIGKILL)); }
 
 void WorkerProcess::collect() {
-  if (!running_ || !end_seen_) return;
+  if (!running_ || !end_seen_ || lingers_) return;
   end_group();
   int status = 0;
   const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);

@@ -18,6 +18,7 @@ namespace muster::agent {
 class WorkerProcess {
  public:
   using Ended = std::function<void(ExitCause)>;
+  using MayLinger = std::function<bool()>;
 
   static Result<std::unique_ptr<WorkerProcess>> adopt(boost::asio::any_io_executor executor, pid_t pid);
   ~WorkerProcess();
@@ -30,7 +31,14 @@ class WorkerProcess {
   /// Once. Ends of several workers are told in the order in which they happened. What is left of the process
   /// group has been killed when `ended` is called: first that, then the wait, so that the group's number
   /// cannot have been taken by somebody else.
-  void on_end(Ended ended);
+  ///
+  /// `may_linger` is asked when the main process has ended: true leaves the rest of its group alive and its end untold
+  /// until end_rest().
+  void on_end(Ended ended, MayLinger may_linger = {});
+
+  /// The main process has ended and the rest of its group lives on.
+  bool lingers() const { return lingers_; }
+  void end_rest();
 
   /// To be called on each SIGCHLD: an ended process that a debugger still holds cannot be waited for before
   /// the debugger lets it go.
@@ -42,13 +50,16 @@ class WorkerProcess {
 
  private:
   WorkerProcess(boost::asio::any_io_executor executor, pid_t pid, int pidfd);
+  void main_process_ended();
   void end_group();
   void collect();
 
   pid_t pid_;
   bool running_ = true;    ///< not reaped
   bool end_seen_ = false;  ///< no thread of it runs any more
+  bool lingers_ = false;
   Ended ended_;
+  MayLinger may_linger_;
   boost::asio::posix::stream_descriptor pidfd_;
 };
 

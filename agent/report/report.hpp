@@ -32,12 +32,29 @@ struct Stall {
   std::string sentence;
 };
 
+/// Before a round, on this node: {"stop", 120} took 120 ms.
+struct PhaseTime {
+  std::string name;
+  double ms = 0;
+};
+
+/// A round that this node was in.
+struct RoundTimes {
+  int round = 0;
+  int nodes = 0;
+  int world_size = 0;
+  std::string reason;
+  std::vector<PhaseTime> phases;
+};
+
 struct JobReport {
   std::string run_id;
   std::string node;
   rendezvous::Outcome outcome;
   int stop_signal = 0;                ///< the signal to the launcher that ended the job; 0: none
-  std::vector<WorkerRecord> workers;  ///< of all rounds, in the order of their start
+  std::vector<WorkerRecord> workers;  ///< of the newest rounds, in the order of their start
+  int workers_left_out = 0;           ///< of older rounds
+  std::vector<RoundTimes> rounds;     ///< the newest
   std::vector<Stall> stalls;          ///< the last ones that were said
   std::string status_path;
   std::string log_folder;

@@ -79,6 +79,17 @@ Json failure_json(const rendezvous::WorkerFailure& failure) {
   return json;
 }
 
+Json round_json(const RoundTimes& round) {
+  Json json;
+  json["round"] = round.round;
+  json["nodes"] = round.nodes;
+  json["world_size"] = round.world_size;
+  json["why"] = round.reason;
+  json["phases_ms"] = Json::object();
+  for (const PhaseTime& phase : round.phases) json["phases_ms"][phase.name] = phase.ms;
+  return json;
+}
+
 Json stall_json(const Stall& stall) {
   Json json;
   json["round"] = stall.round;
@@ -102,6 +113,9 @@ std::string status_json(const JobReport& report) {
   json["restarts"] = report.outcome.restarts;
   json["first_failure"] =
       report.outcome.first_failure ? failure_json(*report.outcome.first_failure) : Json(nullptr);
+  json["rounds"] = Json::array();
+  for (const RoundTimes& round : report.rounds) json["rounds"].push_back(round_json(round));
+  json["workers_left_out"] = report.workers_left_out;
   json["workers"] = Json::array();
   for (const WorkerRecord& worker : report.workers) json["workers"].push_back(worker_json(worker));
   json["stalls"] = Json::array();

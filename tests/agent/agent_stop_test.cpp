@@ -92,6 +92,72 @@ TEST_F(AgentStopTest, ASecondSignalShortensTheGrace) {
   EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGKILL, sent by muster");
 }
 
+TEST_F(AgentStopTest, F5_WhatADyingMainProcessLeavesHasTheSignalAndTheRestOfTheGrace) {
+  // The shell dies of the signal at once; its program saves, and hears of the signal once.
+  options.workers.executable = "/bin/sh";
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    for (const char* name : {"ready-0", "ready-1", "saved-0", "saved-1"}) std::filesystem::remove(path(name));
+    const std::string held = signal_name(number);
+    const std::string program = child_program + " hold " + held + " then touch " + path("ready-{rank}") +
+                                " then take " + held + " then sleep 100 then no-second " + held +
+                                " then touch " + path("saved-{rank}");
+    const AgentResult result =
+        run({"-c", program + "; exit 9"}, when_ready([number] { ::kill(::getpid(), number); }));
+    EXPECT_EQ(result.exit_code, 128 + number);
+    EXPECT_TRUE(std::filesystem::exists(path("saved-0")) && std::filesystem::exists(path("saved-1"))) << held;
+  }
+}
+
+TEST_F(AgentStopTest, F5_WhatIsLeftIsKilledWithTheGraceToo) {
+  options.workers.executable = "/bin/sh";
+  options.supervisor.graces.stop = 200ms;
+  const AgentResult result = run({"-c", child_program + " ignore TERM then touch " + path("ready-{rank}") +
+                                            " then pid " + path("pid-{rank}") + " then wait; exit 9"},
+                                 when_ready([] { ::kill(::getpid(), SIGTERM); }));
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(alive(pid_in("pid-0")));
+  EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGTERM, sent by muster");
+}
+
+TEST_F(AgentStopTest, F5_WhatLeftItsGroupHasTheGraceToo) {
+  options.workers.executable = "/bin/sh";
+  const AgentResult result =
+      run({"-c", "setsid " + child_program + " hold TERM then touch " + path("ready-{rank}") +
+                     " then take TERM then sleep 100 then no-second TERM then touch " + path("saved-{rank}") +
+                     "; exit 9"},
+          when_ready([] { ::kill(::getpid(), SIGTERM); }));
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(std::filesystem::exists(path("saved-0")));
+}
+
+TEST_F(AgentStopTest, F5_AWorkerThatFailsByItselfLeavesNothingBehindForAMoment) {
+  const AgentResult result = run({"grandchild", path("helper-{rank}"), "600000", "then", "exit", "7"});
+  EXPECT_EQ(result.exit_code, 7);
+}
+
+TEST_F(AgentStopTest, F10_AWarningOfABatchSystemReachesThoseThatMindItAndEndsNobody) {
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    for (const char* name : {"ready-0", "ready-1", "heard"}) std::filesystem::remove(path(name));
+    const std::string name = signal_name(number);
+    const AgentResult result =
+        run({"if-rank",       "0",     "then",         "catch", name,    "then",        "touch",
+             path("ready-0"), "then",  "await-caught", "then",  "touch", path("heard"), "then",
+             "end",           "then",  "if-rank",      "1",     "then",  "touch",       path("ready-1"),
+             "then",          "await", path("heard")},
+            when_ready([number] { ::kill(::getpid(), number); }));
+    EXPECT_EQ(result.exit_code, 0) << said;
+    EXPECT_THAT(said, HasSubstr(name + " came: passed on to 1 worker, not to 1 worker"));
+  }
+}
+
+TEST_F(AgentStopTest, OnlyTheSignalsThatWereNamedStopIt) {
+  options.stop_signals = {SIGUSR1};
+  const AgentResult result =
+      run({"touch", path("ready-{rank}"), "then", "wait"}, when_ready([] { ::kill(::getpid(), SIGUSR1); }));
+  EXPECT_EQ(result.exit_code, 128 + SIGUSR1);
+  EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGUSR1, sent by muster");
+}
+
 // A tracer that does not wait for its tracee keeps it from being reaped, as a sleep in the kernel would.
 TEST_F(AgentStopTest, G4_AWorkerThatCannotBeReapedIsNamedInBoundedTimeAndTheExitCodeSaysSo) {
   const pid_t tracer = ::fork();

@@ -11,7 +11,7 @@ Plan sample() {
   plan.node = "n1";
   plan.workers.number = 2;
   plan.max_restarts = 3;
-  plan.stop_grace = std::chrono::seconds(30);
+  plan.graces = {std::chrono::seconds(30), std::chrono::seconds(30), std::chrono::seconds(30)};
   plan.run_folder = "/scratch/run/mnist";
   return plan;
 }

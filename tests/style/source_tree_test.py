@@ -120,6 +120,8 @@ def test_names(root):
     for path in files(root, (".py",)):
         suite = "TorchDebian" if path.startswith("tests/interop/") else "MultiNode"
         names.update(f"{suite}.{name}" for name in re.findall(r"^def scenario_(\w+)", read(root, path), re.MULTILINE))
+        topic = os.path.basename(path).removesuffix("_test.py").title()
+        names.update(f"{topic}.{name}" for name in re.findall(r"^def case_(\w+)", read(root, path), re.MULTILINE))
     for path in files(root, ("CMakeLists.txt",)):
         names.update(re.findall(r"add_test\(\s*NAME\s+([\w.]+)", read(root, path)))
     for name in os.listdir(os.path.join(root, "tests/scenarios")):

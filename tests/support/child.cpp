@@ -186,6 +186,52 @@ void exit_on_term(const Words& words) {
   ::signal(SIGTERM, [](int) { ::_exit(code_on_term); });
 }
 
+void stamp(const Words& words) {
+  const std::string path = filled(words[0]);
+  write_file(path, "");  // the file is made first, so that less comes between the time and what follows
+  timespec now{};
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) die(path + ": " + std::strerror(errno));
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::string text = std::to_string(now.tv_sec * 1'000'000'000LL + now.tv_nsec);
+  write_all(fd, text.data(), text.size());
+  ::close(fd);
+}
+
+volatile sig_atomic_t caught = 0;
+
+void catch_signal(const Words& words) {
+  ::signal(signal_number(words[0]), [](int) { caught = 1; });
+}
+void await_caught(const Words&) {
+  while (!caught) sleep_ms(2);
+}
+
+sigset_t only(const std::string& name) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal_number(name));
+  return set;
+}
+
+// Held back until "take", so that none comes too early.
+void hold_signal(const Words& words) {
+  const sigset_t set = only(words[0]);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+void take_signal(const Words& words) {
+  const sigset_t set = only(words[0]);
+  int taken = 0;
+  if (::sigwait(&set, &taken) != 0) die("sigwait");
+}
+
+void expect_no_second(const Words& words) {
+  sigset_t pending;
+  ::sigpending(&pending);
+  if (::sigismember(&pending, signal_number(words[0])) == 1) die(words[0] + " came a second time");
+}
+
 void write_error_file(const Words& words) {
   write_file(variable("TORCHELASTIC_ERROR_FILE"),
              R"({"message": {"message": ")" + words[0] +
@@ -219,6 +265,12 @@ constexpr Step kSteps[] = {
      }},
     {"ignore", 1, [](const Words& words) { ::signal(signal_number(words[0]), SIG_IGN); }},
     {"exit-on-term", 1, exit_on_term},                                             // CODE
+    {"stamp", 1, stamp},                                                           // FILE: the time in ns
+    {"catch", 1, catch_signal},                                                    // NAME
+    {"await-caught", 0, await_caught},                                             // the one of "catch"
+    {"hold", 1, hold_signal},                                                      // NAME
+    {"take", 1, take_signal},                                                      // NAME, once held
+    {"no-second", 1, expect_no_second},                                            // NAME, once held
     {"eat", 1, eat_memory},                                                        // MiB
     {"grandchild", 2, [](const Words& words) { fork_grandchild(words, false); }},  // PIDFILE MILLISECONDS
     {"session-grandchild", 2, [](const Words& words) { fork_grandchild(words, true); }},

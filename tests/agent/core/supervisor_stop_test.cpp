@@ -63,8 +63,10 @@ TEST(SupervisorStop, F6_ASignalFromOutsideIsPassedOnAndTheOthersHearOfItAtOnce) 
     Scene scene;
     scene.runs();
     scene.happens(StopSignal{number});
-    EXPECT_EQ(scene.main_signals(), (Pairs{{0, number}, {1, number}}));
-    EXPECT_THAT(scene.group_signals(), IsEmpty()) << "F5: helpers of a worker get none";
+    const Pairs both{{0, number}, {1, number}};
+    const bool of_a_terminal = number == SIGINT || number == SIGQUIT;
+    EXPECT_EQ(scene.main_signals(), of_a_terminal ? Pairs{} : both) << "F5: helpers of a worker get none";
+    EXPECT_EQ(scene.group_signals(), of_a_terminal ? both : Pairs{});
     EXPECT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
     scene.ends_with_output(0, ExitCause::signalled(number));
     scene.ends_with_output(1, ExitCause::exited(0));
@@ -92,7 +94,7 @@ TEST(SupervisorStop, ASecondSignalShortensTheGraceAThirdKills) {
   scene.now += 1s;
   scene.happens(StopSignal{SIGINT});
   EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
-  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGINT}}));
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGINT}}));
   scene.happens(StopSignal{SIGINT});
   EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
 }
@@ -174,6 +176,129 @@ TEST(SupervisorStop, G8_NoNewRoundStartsOnANodeWhereSomethingSurvived) {
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
   EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::failed);
   EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
+}
+
+// ---- F4: those that can be asked save before they are signalled ----
+
+TEST(SupervisorStop, F4_AfterTermWorkersThatListenAreAskedToSaveAndTheOthersSignalledAtOnce) {
+  Scene scene(2, with_graces({.stop = 20s}));
+  scene.runs();
+  scene.happens(WorkerListens{1});
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}}));
+  ASSERT_EQ(scene.wanted<AskToSave>().size(), 1u);
+  EXPECT_EQ(scene.wanted<AskToSave>()[0].local_rank, 1);
+  EXPECT_EQ(scene.wanted<AskToSave>()[0].grace, 15s) << "a quarter is kept for SIGTERM, 5 s at most";
+  EXPECT_EQ(scene.sent<rendezvous::Leave>().size(), 1u) << "so that the other nodes' workers are asked too";
+  EXPECT_THAT(scene.said(), HasSubstr("1 worker asked to save, passed on to 1 worker; 20 s to leave"));
+}
+
+TEST(SupervisorStop, F4_TheDrainThatFollowsAsksNobodyASecondTime) {
+  Scene scene;
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(WorkerListens{1});
+  scene.happens(StopSignal{SIGTERM});
+  scene.daemon(rendezvous::Drain{1, 30s, "n1 leaves"});
+  EXPECT_THAT(scene.wanted<AskToSave>(), IsEmpty());
+  scene.happens(WorkerSafe{0, 7});
+  EXPECT_THAT(scene.effects, IsEmpty()) << "the other still saves";
+  scene.happens(WorkerSafe{1, 7});
+  ASSERT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>()[0].step, 7);
+  scene.daemon(rendezvous::JobEnded{});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}, {1, SIGTERM}}))
+      << "all are safe: whoever is left may go";
+}
+
+TEST(SupervisorStop, F4_WhoDoesNotSaveGetsTheSignalBeforeTheGraceIsOver) {
+  Scene scene(1, with_graces({.stop = 60s}));
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_THAT(scene.main_signals(), IsEmpty());
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 55s);
+  scene.after(55s);
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}}));
+  scene.after(5s);
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
+}
+
+TEST(SupervisorStop, F4_WhoFailsWhileSavingHoldsTheOthersNoLonger) {
+  Scene scene;
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(WorkerListens{1});
+  scene.happens(StopSignal{SIGTERM});
+  scene.ends(0, ExitCause::exited(1));
+  EXPECT_EQ(scene.main_signals(), (Pairs{{1, SIGTERM}}));
+  EXPECT_THAT(scene.sent<rendezvous::WorkerFailed>(), IsEmpty());
+}
+
+TEST(SupervisorStop, F4_WhoSavesAndLeavesEndsTheJobHere) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(StopSignal{SIGTERM});
+  scene.happens(WorkerSafe{0, 7});
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].stop_signal, SIGTERM);
+  EXPECT_TRUE(scene.supervisor->group().at(0).cause.stopped_by_muster);
+}
+
+TEST(SupervisorStop, F4_ASecondSignalReachesThoseThatWereAskedToSave) {
+  Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(StopSignal{SIGTERM});
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}}));
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
+}
+
+TEST(SupervisorStop, F4_ACtrlCAsksNobodyToSave) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.happens(StopSignal{SIGINT});
+  EXPECT_THAT(scene.wanted<AskToSave>(), IsEmpty());
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGINT}}));
+}
+
+TEST(SupervisorStop, F2_WhatTheRendezvousSaysDoesNotShortenTheGraceOfASignal) {
+  Scene scene(1, with_graces({.stop = 60s, .restart = 10s, .rescale = 10s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.daemon(rendezvous::Drain{1, 10s, "n1 leaves"});
+  scene.daemon(rendezvous::StopWorkers{1, "n1 leaves"});
+  EXPECT_THAT(scene.main_signals(), IsEmpty());
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 60s);
+}
+
+// ---- warnings ----
+
+TEST(SupervisorStop, F10_AWarningIsPassedOnAndTheJobGoesOn) {
+  Scene scene;
+  scene.runs();
+  scene.happens(WarningSignal{SIGUSR1});
+  ASSERT_EQ(scene.wanted<PassOnSignal>().size(), 1u);
+  EXPECT_EQ(scene.wanted<PassOnSignal>()[0].signal_number, SIGUSR1);
+  scene.happens(SignalPassedOn{SIGUSR1, 1, 1});
+  EXPECT_THAT(scene.said(),
+              HasSubstr("SIGUSR1 came: passed on to 1 worker, not to 1 worker without a handler"));
+  EXPECT_THAT(scene.said(), HasSubstr("the job goes on"));
+  EXPECT_FALSE(scene.supervisor->wake_at());
+  scene.ends_with_output(0, ExitCause::exited(0));
+  EXPECT_FALSE(scene.supervisor->group().at(0).cause.stopped_by_muster);
+}
+
+TEST(SupervisorStop, F10_AWarningThatNobodyCouldHearIsSaid) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.happens(WarningSignal{SIGUSR2});
+  EXPECT_THAT(scene.said(), HasSubstr("SIGUSR2 came: no worker runs"));
 }
 
 TEST(SupervisorStop, NothingIsDoneAfterTheEnd) {

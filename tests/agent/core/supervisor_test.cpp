@@ -39,8 +39,78 @@ TEST(Supervisor, StartsTheWorkersOfItsAssignment) {
   scene.assigned(1);
   ASSERT_EQ(scene.wanted<StartWorkers>().size(), 1u);
   EXPECT_EQ(scene.wanted<StartWorkers>()[0].assignment.round, 1);
-  EXPECT_THAT(scene.said(), HasSubstr("round 1: 1 node, 2 workers, ranks 0-1 here; master 127.0.0.1:4001"));
   EXPECT_THAT(scene.wanted<CloseStore>(), IsEmpty());
+}
+
+TEST(Supervisor, TheRoundIsAnnouncedOnceItsWorkersAreStarted) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.assigned(1);
+  scene.happens(WorkerStarted{0, 100, scene.now});
+  EXPECT_EQ(scene.said(), "");
+  scene.happens(WorkerStarted{1, 101, scene.now});
+  EXPECT_THAT(scene.said(), HasSubstr("round 1: 1 node, 2 workers, ranks 0-1 here; master 127.0.0.1:4001"));
+  EXPECT_THAT(scene.said(), Not(HasSubstr("spawn"))) << "nothing came before the first round";
+}
+
+TEST(Supervisor, ARoundWhoseWorkersCannotBeStartedIsAnnouncedBeforeTheFailure) {
+  Scene scene;
+  scene.happens(Begin{});
+  scene.assigned(1);
+  scene.ends(0, ExitCause::start_failed(2));
+  EXPECT_THAT(scene.said(), ::testing::StartsWith("round 1: "));
+}
+
+TEST(Supervisor, EachPhaseBetweenTwoRoundsIsTimed) {
+  Scene scene(1);
+  scene.runs();
+  scene.now += 60s;
+  scene.ends(0, ExitCause::exited(7));
+  scene.now += 20ms;
+  scene.output(0);
+  scene.now += 3ms;
+  scene.swept();
+  scene.daemon(rendezvous::StopWorkers{1, "restart 1 of 3"});
+  scene.now += 9ms;
+  scene.assigned(2);
+  scene.now += 14ms;
+  scene.happens(WorkerStarted{0, 200, scene.now});
+  EXPECT_THAT(scene.said(),
+              HasSubstr("(detect 20 ms, tell 3 ms, stop under 1 ms, rendezvous 9 ms, spawn 14 ms)"));
+  ASSERT_EQ(scene.supervisor->rounds().size(), 2u);
+  EXPECT_EQ(scene.supervisor->rounds()[1].round, 2);
+  EXPECT_EQ(phases_text(scene.supervisor->rounds()[0].phases), "rendezvous under 1 ms, spawn under 1 ms");
+}
+
+TEST(Supervisor, AChangeOfSizeIsTimedFromItsDrain) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.daemon(rendezvous::Drain{1, 30s, "n3 joined"});
+  scene.now += 600ms;
+  scene.happens(WorkerSafe{0, 812});
+  scene.daemon(rendezvous::StopWorkers{1, "n3 joined"});
+  scene.now += 100ms;
+  scene.ends_with_output(0, ExitCause::exited(0));
+  scene.swept();
+  scene.now += 9ms;
+  scene.assigned(2);
+  scene.now += 14ms;
+  scene.happens(WorkerStarted{0, 200, scene.now});
+  EXPECT_THAT(scene.said(), HasSubstr("(drain 0.6 s, stop 0.1 s, rendezvous 9 ms, spawn 14 ms)"));
+}
+
+TEST(Supervisor, OfManyRoundsTheNewestAreKept) {
+  Scene scene(1);
+  scene.runs();
+  for (int round = 2; round <= 150; ++round) {
+    scene.ends_with_output(0, ExitCause::exited(7));
+    scene.swept();
+    scene.daemon(rendezvous::StopWorkers{round - 1, "a restart"});
+    scene.runs(round);
+  }
+  EXPECT_EQ(scene.supervisor->rounds().size(), kMaxRoundRecords);
+  EXPECT_EQ(scene.supervisor->rounds().back().round, 150);
 }
 
 TEST(Supervisor, OnlyTheNodeWithGroupRank0KeepsItsStore) {

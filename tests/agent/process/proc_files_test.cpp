@@ -25,6 +25,17 @@ TEST_F(ProcFiles, AVariableIsFoundByItsWholeName) {
   EXPECT_EQ(started_with(worker->pid(), "RAN"), std::nullopt);
 }
 
+TEST_F(ProcFiles, ASignalIsMindedByWhoCatchesIgnoresOrHoldsIt) {
+  for (const char* step : {"hold", "ignore"}) {
+    const pid_t pid = start(request({step, "USR1", "then", "touch", path(step), "then", "wait"}));
+    auto worker = std::move(*WorkerProcess::adopt(io.get_executor(), pid));
+    ASSERT_TRUE(comes_true([&] { return std::filesystem::exists(path(step)); }));
+    EXPECT_TRUE(minds_signal(pid, SIGUSR1)) << step;
+    EXPECT_FALSE(minds_signal(pid, SIGUSR2)) << step;
+  }
+  EXPECT_FALSE(minds_signal(0, SIGUSR1));
+}
+
 TEST_F(ProcFiles, AProcessThatIsGoneGivesEmptyAnswers) {
   EXPECT_EQ(started_with(0, "RANK"), std::nullopt);
   EXPECT_EQ(state_sentence(0), "pid 0 cannot be looked at under /proc");

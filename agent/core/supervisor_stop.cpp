@@ -1,0 +1,192 @@
+// How the supervisor ends its workers: who is signalled, when, and by what.
+#include <algorithm>
+#include <csignal>
+
+#include "agent/core/supervisor.hpp"
+
+namespace muster::agent {
+
+using rendezvous::Outcome;
+using rendezvous::OutcomeKind;
+
+namespace {
+
+/// Of a grace, what is kept for those that were asked to save and did not: SIGTERM comes so long before SIGKILL.
+constexpr Duration kMostKeptForSignal = std::chrono::seconds(5);
+
+Duration kept_for_signal(Duration grace) { return std::min(grace / 4, kMostKeptForSignal); }
+
+/// A terminal sends these two to all processes of a job, and a shell that waits for its program does nothing about
+/// them by itself. Everything else is for the main process first: its helpers are needed for saving.
+SignalTarget target_of(int signal_number) {
+  return signal_number == SIGINT || signal_number == SIGQUIT ? SignalTarget::whole_group
+                                                             : SignalTarget::main_process;
+}
+
+std::string workers_text(std::size_t number) {
+  return std::to_string(number) + (number == 1 ? " worker" : " workers");
+}
+
+}  // namespace
+
+void Supervisor::hear(const rendezvous::StopWorkers& message, Instant now) {
+  if (!round_is(message.round) || stop_asked_) return;
+  stop_asked_ = true;
+  phases_.enter(RestartPhase::stop, now);
+  stop_workers(SIGTERM, draining_ ? options_.graces.rescale : options_.graces.restart, now);
+}
+
+void Supervisor::hear(const rendezvous::JobEnded& message, Instant now) {
+  if (outcome_) return;
+  outcome_ = message.outcome;
+  stop_workers(SIGTERM, options_.graces.stop, now);
+}
+
+void Supervisor::hear(const rendezvous::Refused& message, Instant now) {
+  hear(rendezvous::JobEnded{{OutcomeKind::rendezvous_failed, message.reason, {}, {}, 0}}, now);
+}
+
+// ---- signals from outside --------------------------------------------------------------------------------
+
+void Supervisor::on(const StopSignal& event, Instant now) {
+  ++stop_signals_seen_;
+  if (stop_signals_seen_ > 1) return hurry(event.signal_number, now);
+  // Once the job's end is known, a signal can only make it quicker.
+  if (!outcome_) {
+    stop_signal_ = event.signal_number;
+    send(rendezvous::Leave{signal_name(event.signal_number) + " came from outside"});
+  }
+  if (group_.running().empty()) return;
+  ladder_.begin(options_.graces.stop, now);
+  const std::size_t savers = event.signal_number == SIGTERM ? ask_listeners_to_save(now) : 0;
+  say(stop_sentence(event.signal_number, savers));
+  for (const int local_rank : group_.running()) {
+    const GroupMember& member = group_.at(local_rank);
+    // Also those that had SIGTERM for another reason hear of the user's wish by its own name.
+    if (savers > 0 && member.asked_to_save && !member.signalled) continue;
+    if (!(member.signalled && event.signal_number == SIGTERM))
+      signal(local_rank, event.signal_number, target_of(event.signal_number));
+  }
+}
+
+std::string Supervisor::stop_sentence(int signal_number, std::size_t savers) const {
+  const std::size_t others = group_.running().size() - savers;
+  std::string text = signal_name(signal_number) + " came: ";
+  if (savers > 0) text += workers_text(savers) + " asked to save" + (others > 0 ? ", " : "");
+  if (others > 0) text += "passed on to " + workers_text(others);
+  return text + "; " + human(options_.graces.stop) + " to leave, a second signal makes it " +
+         human(hurried_grace());
+}
+
+/// All ranks of the job that listen stop after the same step as soon as one of them is asked, so none of them may be
+/// signalled before it has saved.
+std::size_t Supervisor::ask_listeners_to_save(Instant now) {
+  const Duration kept = kept_for_signal(options_.graces.stop);
+  std::size_t savers = 0;
+  for (const int local_rank : group_.running()) {
+    GroupMember& member = group_.at(local_rank);
+    if (!member.listens || member.signalled) continue;
+    ask_to_save(local_rank, options_.graces.stop - kept);
+    member.asked_to_stop = true;
+    ++savers;
+  }
+  if (savers > 0) savers_signal_at_ = now + options_.graces.stop - kept;
+  return savers;
+}
+
+Duration Supervisor::hurried_grace() const { return std::min(options_.graces.hurried, options_.graces.stop); }
+
+void Supervisor::hurry(int signal_number, Instant now) {
+  const Duration hurried = stop_signals_seen_ == 2 ? hurried_grace() : Duration::zero();
+  ladder_.begin(hurried, now);
+  savers_signal_at_.reset();
+  if (hurried > Duration::zero()) signal_running(signal_number, target_of(signal_number));
+  climb_ladder(now);
+}
+
+void Supervisor::on(const WarningSignal& event, Instant) {
+  if (!group_.running().empty()) return effects_.push_back(PassOnSignal{event.signal_number});
+  say(signal_name(event.signal_number) + " came: no worker runs that it could be passed on to");
+}
+
+void Supervisor::on(const SignalPassedOn& event, Instant) {
+  std::string text = signal_name(event.signal_number) + " came: ";
+  if (event.told > 0) text += "passed on to " + workers_text(static_cast<std::size_t>(event.told));
+  if (event.spared > 0)
+    text += (event.told > 0 ? ", not to " : "not passed on to ") +
+            workers_text(static_cast<std::size_t>(event.spared)) +
+            " without a handler for it, whom it would kill";
+  say(text + "; the job goes on");
+}
+
+// ---- the ladder ------------------------------------------------------------------------------------------
+
+/// Whoever was signalled once is not signalled again: a second SIGTERM may break off its saving. Nor is the time that a
+/// signal from outside gave made shorter by what the rendezvous makes of it.
+void Supervisor::stop_workers(int signal_number, Duration grace, Instant now) {
+  const std::vector<int> running = group_.running();
+  if (running.empty()) return;
+  ladder_.begin(stop_signal_ != 0 ? options_.graces.stop : grace, now);
+  savers_signal_at_.reset();
+  for (const int local_rank : running)
+    if (!group_.at(local_rank).signalled) signal(local_rank, signal_number, SignalTarget::main_process);
+}
+
+void Supervisor::signal_savers() {
+  if (!savers_signal_at_) return;
+  savers_signal_at_.reset();
+  for (const int local_rank : group_.running())
+    if (!group_.at(local_rank).signalled) signal(local_rank, SIGTERM, SignalTarget::main_process);
+}
+
+void Supervisor::signal_running(int signal_number, SignalTarget target) {
+  for (const int local_rank : group_.running()) signal(local_rank, signal_number, target);
+}
+
+void Supervisor::signal(int local_rank, int signal_number, SignalTarget target) {
+  group_.at(local_rank).asked_to_stop = true;
+  group_.at(local_rank).signalled = true;
+  effects_.push_back(SignalWorker{local_rank, signal_number, target});
+}
+
+std::optional<Instant> Supervisor::wake_at() const {
+  if (finished_) return std::nullopt;
+  const auto ladder = ladder_.wake_at();
+  if (!savers_signal_at_ || group_.running().empty()) return ladder;
+  return ladder ? std::min(*ladder, *savers_signal_at_) : savers_signal_at_;
+}
+
+void Supervisor::on(const Tick&, Instant now) {
+  if (savers_signal_at_ && now >= *savers_signal_at_) signal_savers();
+  climb_ladder(now);
+}
+
+void Supervisor::climb_ladder(Instant now) {
+  const StopLadder::Step due = ladder_.tick(now);
+  const std::vector<int> running = group_.running();
+  if (running.empty()) return;
+  if (due == StopLadder::Step::kill) {
+    say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) +
+        " workers did not end within " + human(ladder_.grace()) + " and are killed, " +
+        name_of(running.front()) + " first");
+    signal_running(SIGKILL, SignalTarget::whole_group);
+  }
+  if (due == StopLadder::Step::give_up)
+    for (const int local_rank : running) effects_.push_back(DescribeWorker{local_rank});
+}
+
+void Supervisor::on(const WorkerState& event, Instant) {
+  group_.at(event.local_rank).abandoned = true;
+  survivors_.push_back(name_of(event.local_rank) + " outlived SIGKILL: " + event.text);
+  say(survivors_.back());
+}
+
+void Supervisor::on(const GroupSwept& event, Instant) {
+  sweep_ = Sweep::done;
+  for (const std::string& survivor : event.survivors) {
+    survivors_.push_back(survivor);
+    say(survivor);
+  }
+}
+
+}  // namespace muster::agent
