@@ -50,6 +50,8 @@ class ThreadGroup final : public worker::ProcessGroup {
     throw std::logic_error("not in this fake");
   }
 
+  void abort() override { throw std::logic_error("not in this fake"); }
+
   std::vector<std::string> calls;  ///< "all_reduce 12", in the order they were made
 
  private:

@@ -1,6 +1,8 @@
 """Trains the reference model with PyTorch on given batches; its losses are what the trainers must reproduce.
 
-torch_reference.py FOLDER OPTIMIZER...
+torch_reference.py FOLDER WIDTHS OPTIMIZER...
+
+WIDTHS are those of the layers, as in 784-256-10; between them are ReLUs.
 
 FOLDER has params.bin, images.bin (float32) and labels.bin (uint8), little-endian, as the C++ test wrote them.
 For each optimizer, writes OPTIMIZER-losses.bin (float64) and OPTIMIZER-params.bin (float32).
@@ -28,9 +30,13 @@ def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     params = read(folder / "params.bin", torch.float32)
     images = read(folder / "images.bin", torch.float32).view(BATCHES, BATCH_SIZE, 784)
+    widths = [int(width) for width in sys.argv[2].split("-")]
     labels = read(folder / "labels.bin", torch.uint8).view(BATCHES, BATCH_SIZE).long()
-    for name in sys.argv[2:]:
-        model = torch.nn.Sequential(torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    for name in sys.argv[3:]:
+        layers = []
+        for inputs, outputs in zip(widths, widths[1:]):
+            layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+        model = torch.nn.Sequential(*layers[:-1])
         torch.nn.utils.vector_to_parameters(params.clone(), model.parameters())
         optimizer = OPTIMIZERS[name](model.parameters())
         losses = []

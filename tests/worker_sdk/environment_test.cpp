@@ -20,7 +20,7 @@ class EnvironmentTest : public testing::Test {
     for (const char* name :
          {"RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
           "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
-          "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "MUSTER_ROUND"})
+          "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "MUSTER_ROUND", "MUSTER_DEBUG"})
       ::unsetenv(name);
   }
 
@@ -94,6 +94,14 @@ TEST_F(EnvironmentTest, AWorldOfTwoNeedsTheMastersAddress) {
               HasSubstr("MASTER_ADDR is not set"));
   EXPECT_THAT(refusal({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "65536"}}),
               HasSubstr("MASTER_PORT=65536"));
+}
+
+TEST_F(EnvironmentTest, DebuggingIsAskedForByWord) {
+  EXPECT_FALSE(read({}).debug_collectives);
+  EXPECT_FALSE(read({{"MUSTER_DEBUG", ""}}).debug_collectives);
+  EXPECT_TRUE(read({{"MUSTER_DEBUG", "collectives"}}).debug_collectives);
+  EXPECT_EQ(refusal({{"MUSTER_DEBUG", "collective"}}),
+            "MUSTER_DEBUG=collective: expected nothing or collectives");
 }
 
 TEST_F(EnvironmentTest, TheAgentStoreFlagIsNotGuessed) {

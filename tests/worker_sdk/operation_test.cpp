@@ -24,17 +24,18 @@ TEST(Operation, WhatMustBeTheSameOnAllRanksIsInTheTag) {
   EXPECT_EQ(tags.size(), 8U);
   EXPECT_EQ(collective("barrier", 4, "").text, "barrier #4");
   EXPECT_EQ(collective("barrier", 4, "").tag, collective("barrier", 4, "").tag);
+  EXPECT_EQ(collective("barrier", 4, "", {}, "node 1").text, "barrier #4 in group node 1");
 }
 
 TEST(Operation, BothEndsOfAMessageHaveTheSameTag) {
   const Buffer buffer{nullptr, 5, ElementType::i64};
-  const auto sent = message(2, 0, 3, buffer, true);
-  const auto received = message(2, 0, 3, buffer, false);
+  const auto sent = message(2, 0, 3, buffer, Direction::send);
+  const auto received = message(2, 0, 3, buffer, Direction::receive);
   EXPECT_EQ(sent.tag, received.tag);
   EXPECT_EQ(sent.text, "send #2 to rank 3 (5 x I64)");
   EXPECT_EQ(received.text, "receive #2 from rank 0 (5 x I64)");
-  EXPECT_NE(sent.tag, message(3, 0, 3, buffer, true).tag);
-  EXPECT_NE(sent.tag, message(2, 0, 3, {nullptr, 6, ElementType::i64}, true).tag);
+  EXPECT_NE(sent.tag, message(3, 0, 3, buffer, Direction::send).tag);
+  EXPECT_NE(sent.tag, message(2, 0, 3, {nullptr, 6, ElementType::i64}, Direction::send).tag);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 //   leave     forms the group and ends
 //   loop      all-reduces 4 MiB again and again, after the first prints "looping"
 //   absent    as "sum", but rank 1 forms the group and then calls nothing
+//   groups    prints the sum of the ranks on its node, and of those across nodes
+//   mismatch  rank 0 calls a barrier, the others an all-reduce
 //   throw     throws a std::runtime_error
 //   refuse    throws a std::invalid_argument
 #include <unistd.h>
@@ -33,6 +35,22 @@ void sum(Worker& worker) {
   say("sum", values.back());
 }
 
+double sum_of_ranks(Worker& worker, muster::worker::ProcessGroup& group) {
+  std::vector<double> value(1, worker.environment().rank);
+  group.all_reduce(buffer_of(std::span(value)), ReduceOp::sum)->wait();
+  return value[0];
+}
+
+void groups(Worker& worker) {
+  say("node", sum_of_ranks(worker, worker.node_group()));
+  say("across", sum_of_ranks(worker, worker.cross_node_group()));
+}
+
+void mismatch(Worker& worker) {
+  if (worker.is_rank_zero()) worker.process_group().barrier()->wait();
+  sum(worker);
+}
+
 void loop(Worker& worker) {
   auto& group = worker.process_group();
   std::vector<float> values(1 << 20);
@@ -48,6 +66,8 @@ int body(int argc, char** argv) {
   if (mode == "sum") sum(worker);
   if (mode == "leave") worker.process_group();
   if (mode == "loop") loop(worker);
+  if (mode == "groups") groups(worker);
+  if (mode == "mismatch") mismatch(worker);
   if (mode == "throw") throw std::runtime_error("the disk: on fire");
   if (mode == "refuse") throw std::invalid_argument("--epochs -1: at least 0 is needed");
   if (mode == "absent") {

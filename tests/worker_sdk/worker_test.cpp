@@ -33,7 +33,7 @@ constexpr auto patience = 100s;
 class Rank {
  public:
   Rank(const std::string& mode, int rank, int size, std::uint16_t port, bool agent_store,
-       const std::filesystem::path& folder)
+       const std::filesystem::path& folder, const std::vector<std::string>& more = {})
       : error_file_(folder / ("error-" + std::to_string(rank) + ".json")),
         stderr_file_(folder / ("stderr-" + std::to_string(rank))) {
     std::vector<std::string> environment{
@@ -43,6 +43,7 @@ class Rank {
         "MASTER_PORT=" + std::to_string(port),
         std::string("TORCHELASTIC_USE_AGENT_STORE=") + (agent_store ? "True" : "False"),
         "TORCHELASTIC_ERROR_FILE=" + error_file_.string()};
+    environment.insert(environment.end(), more.begin(), more.end());
     for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"})
       if (const char* value = ::getenv(name)) environment.push_back(std::string(name) + "=" + value);
     spawn({std::string(MUSTER_BIN_DIR) + "/worker_sdk_rank", mode}, environment);
@@ -147,6 +148,18 @@ class Job {
   /// With the store in rank 0.
   Job(const std::string& mode, int size, std::uint16_t port) { start(mode, size, port, false); }
 
+  /// On nodes with `ranks_per_node` ranks each; every rank has `more` in its environment.
+  Job(const std::string& mode, int size, int ranks_per_node, const std::vector<std::string>& more)
+      : store_(std::make_unique<StoreHost>("127.0.0.1", 0)) {
+    for (int rank = 0; rank < size; ++rank) {
+      auto environment = more;
+      environment.push_back("GROUP_RANK=" + std::to_string(rank / ranks_per_node));
+      environment.push_back("LOCAL_RANK=" + std::to_string(rank % ranks_per_node));
+      ranks_.push_back(
+          std::make_unique<Rank>(mode, rank, size, store_->port(), true, folder_.path(), environment));
+    }
+  }
+
   Rank& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -213,6 +226,37 @@ TEST(Worker, ARankThatDoesNotCallTheCollectiveIsNamed) {
   EXPECT_EQ(job[0].exit_code(), 1) << job[0].errors();
   EXPECT_EQ(job[0].errors(),
             "rank 0: all_reduce #1 (sum, 1000 x F64) timed out after 1 s: rank 1 has not arrived\n");
+}
+
+TEST(Worker, GroupsOfANodeAndAcrossNodes) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, std::vector<std::string>{"MUSTER_DEBUG=collectives"}}) {
+    Job job("groups", 4, 2, more);
+    const std::vector<std::string> on_node{"node 1", "node 1", "node 5", "node 5"};
+    const std::vector<std::string> across{"across 2", "across 4", "across 2", "across 4"};
+    for (int rank : {0, 1, 2, 3}) {
+      EXPECT_EQ(job[rank].line(), on_node[static_cast<std::size_t>(rank)]);
+      EXPECT_EQ(job[rank].line(), across[static_cast<std::size_t>(rank)]);
+      EXPECT_EQ(job[rank].exit_code(), 0) << job[rank].errors();
+    }
+  }
+}
+
+TEST(Worker, NodesOfDifferentSizesHaveNoGroupsAcross) {
+  Job job("groups", 3, 2, {});
+  for (int rank : {0, 1, 2}) {
+    EXPECT_EQ(job[rank].exit_code(), 2);
+    EXPECT_THAT(job[rank].errors(), HasSubstr("node 0 has 2 workers, node 1 has 1"));
+  }
+}
+
+TEST(Worker, WithDebuggingAMismatchIsToldAtOnceOnEveryRank) {
+  Job job("mismatch", 3, 3, {"MUSTER_DEBUG=collectives"});
+  for (int rank : {0, 1, 2}) {
+    EXPECT_EQ(job[rank].exit_code(), 1);
+    EXPECT_THAT(job[rank].errors(),
+                HasSubstr("rank 0 calls barrier #1; ranks 1, 2 call all_reduce #1 (sum, 1000 x F64)"));
+  }
 }
 
 TEST(Worker, AnErrorIsPrintedInOneLineAndWrittenForTheLauncher) {

@@ -4,18 +4,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "trainers/parallel/block_pool.hpp"
 #include "trainers/parallel/clipping.hpp"
 
 namespace muster::trainers {
-namespace {
-
-void keep_until_the_process_ends(Tensor tensor) {
-  static auto& kept = *new std::vector<Tensor>();  // never destroyed: that is the point
-  kept.push_back(std::move(tensor));
-}
-
-}  // namespace
-
 void broadcast(worker::ProcessGroup& group, std::span<Tensor* const> tensors, int root) {
   std::vector<std::shared_ptr<worker::Work>> under_way;
   for (auto* tensor : tensors) {
@@ -40,7 +32,7 @@ DataParallel::DataParallel(std::vector<Parameter*> parameters, worker::ProcessGr
 DataParallel::~DataParallel() {
   for (auto& bucket : buckets_) {
     for (auto* parameter : bucket.parameters) parameter->on_gradient_ready = nullptr;
-    if (bucket.work && !bucket.work->done()) keep_until_the_process_ends(std::move(bucket.gradients));
+    if (bucket.work && !bucket.work->done()) keep_until_the_process_ends(bucket.gradients);
   }
 }
 

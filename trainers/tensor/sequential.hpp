@@ -16,6 +16,9 @@ class Sequential final : public Module {
   Tensor& backward(Tensor& output_gradient, InputGradient input_gradient) override;
   std::vector<Parameter*> parameters() override;
 
+  std::size_t size() const { return modules_.size(); }
+  Module& at(std::size_t place) { return *modules_.at(place); }
+
  private:
   std::vector<std::unique_ptr<Module>> modules_;
 };

@@ -43,6 +43,8 @@ class Tensor {
 
   const Shape& shape() const { return shape_; }
   std::int64_t count() const { return count_; }
+  /// What resize() can do without memory of its own being asked for.
+  std::int64_t capacity() const { return capacity_; }
   /// Of a matrix: the first extent, and the product of the others.
   std::int64_t rows() const { return shape_.empty() ? 1 : shape_.front(); }
   std::int64_t columns() const;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 
 #include "base/endpoint.hpp"
@@ -50,6 +51,18 @@ bool flag(const char* name) {
   return false;
 }
 
+/// Words with commas between them; the only one that is known so far.
+bool wants_collectives_debugged() {
+  constexpr const char* known = "collectives";
+  std::istringstream words(variable("MUSTER_DEBUG").value_or(""));
+  bool found = false;
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word != known) refuse("MUSTER_DEBUG", word, std::string("nothing or ") + known);
+    found = true;
+  }
+  return found;
+}
+
 void require(const char* name, const std::string& because) {
   const auto value = variable(name);
   if (!value || value->empty()) throw std::invalid_argument(std::string(name) + " is not set: " + because);
@@ -81,6 +94,7 @@ Environment Environment::read() {
   environment.round = static_cast<int>(integer("MUSTER_ROUND", 0, max_int, 0));
   environment.run_id = variable("TORCHELASTIC_RUN_ID").value_or(environment.run_id);
   environment.error_file = variable("TORCHELASTIC_ERROR_FILE").value_or("");
+  environment.debug_collectives = wants_collectives_debugged();
   return environment;
 }
 

@@ -48,18 +48,19 @@ class Breakage {
     Failure failure;
     failure.own = {.operation = operation.text, .timed_out = error.timed_out, .lost = {}};
     failure.timeout = options_.collective_timeout;
-    failure.waited_for = error.peer;
+    failure.waited_for = names()(error.peer);
     // A time-out has closed every connection, here too: nobody is known to be lost then.
-    if (!error.timed_out) failure.own.lost = mesh.closed_peers();
-    failure.asked = error.timed_out ? others : failure.own.lost;
+    const auto asked = error.timed_out ? others : mesh.closed_peers();
+    failure.asked = named(asked);
+    if (!error.timed_out) failure.own.lost = failure.asked;
     std::string store_trouble;
     try {
       store_->set(key(options_.mesh.rank), encode_last_words(failure.own));
       mesh.close();
-      collect(failure);
+      collect(asked, failure);
     } catch (const CollectiveError& no_store) {
       mesh.close();
-      failure.asked = {error.peer};
+      failure.asked = {failure.waited_for};
       store_trouble = fmt::format(" (the other ranks could not be asked: {})", no_store.what());
     }
     why_ = sentence(failure) + store_trouble;
@@ -74,16 +75,24 @@ class Breakage {
  private:
   std::string key(int rank) const { return fmt::format("{}/last-words/{}", options_.mesh.prefix, rank); }
 
-  void collect(Failure& failure) {
+  const RankNames& names() const { return options_.mesh.names; }
+
+  std::vector<int> named(const std::vector<int>& ranks) const {
+    std::vector<int> result;
+    for (int rank : ranks) result.push_back(names()(rank));
+    return result;
+  }
+
+  void collect(const std::vector<int>& asked, Failure& failure) {
     const auto deadline = steady_clock::now() + last_words_timeout;
     std::size_t silent = 0;
-    for (int rank : failure.asked) {
+    for (int rank : asked) {
       if (silent == max_silent_ranks) break;
       const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
       const auto text = store_->get(key(rank), std::max(left, last_words_recheck_timeout));
       const auto words = text ? decode_last_words(*text) : std::nullopt;
       if (words)
-        failure.last_words[rank] = *words;
+        failure.last_words[names()(rank)] = *words;
       else
         ++silent;
     }
@@ -108,10 +117,7 @@ class GlooGroup : public ProcessGroup {
     const auto busy = [](auto& lanes) {
       return std::any_of(lanes.begin(), lanes.end(), [](auto& lane) { return !lane.second.lane.idle(); });
     };
-    if (!collectives_.idle() || busy(sends_) || busy(receives_)) {
-      breakage_.closed();
-      mesh_.close();
-    }
+    if (!collectives_.idle() || busy(sends_) || busy(receives_)) abort();
   }
 
   int rank() const override { return options_.mesh.rank; }
@@ -120,13 +126,13 @@ class GlooGroup : public ProcessGroup {
 
   std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
     check_rank("root", root, size());
-    return collect("broadcast", fmt::format("from rank {}, {}", root, text_of(buffer)),
+    return collect("broadcast", broadcast_text(name(root), buffer),
                    [=](const Call& call) { worker::broadcast(call, elements(buffer), buffer.count, root); });
   }
 
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
     check_reduce(buffer, op);
-    return collect("all_reduce", details(buffer, op), [=, n = size()](const Call& call) {
+    return collect("all_reduce", reduce_text(buffer, op), [=, n = size()](const Call& call) {
       worker::all_reduce(call, elements(buffer), buffer.count, reduce_function(buffer.type, op));
       if (op == ReduceOp::average) divide(buffer.data, buffer.count, buffer.type, n);
     });
@@ -135,7 +141,7 @@ class GlooGroup : public ProcessGroup {
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
     check_reduce(input, op);
     check_parts("reduce_scatter", input, output, size());
-    return collect("reduce_scatter", details(output, op), [=, n = size()](const Call& call) {
+    return collect("reduce_scatter", reduce_text(output, op), [=, n = size()](const Call& call) {
       worker::reduce_scatter(call, elements(input), elements(output).data, output.count,
                              reduce_function(input.type, op));
       if (op == ReduceOp::average) divide(output.data, output.count, output.type, n);
@@ -161,15 +167,23 @@ class GlooGroup : public ProcessGroup {
   std::shared_ptr<Work> send(Buffer buffer, int destination) override {
     check_peer("destination", destination);
     auto& stream = sends_[destination];
-    return queue(stream.lane, message(++stream.sequence, rank(), destination, buffer, true), {destination},
+    return queue(stream.lane,
+                 message(++stream.sequence, name(rank()), name(destination), buffer, Direction::send),
+                 {destination},
                  [=](const Call& call) { worker::send(call, elements(buffer), buffer.count, destination); });
   }
 
   std::shared_ptr<Work> receive(Buffer buffer, int source) override {
     check_peer("source", source);
     auto& stream = receives_[source];
-    return queue(stream.lane, message(++stream.sequence, source, rank(), buffer, false), {source},
+    return queue(stream.lane,
+                 message(++stream.sequence, name(source), name(rank()), buffer, Direction::receive), {source},
                  [=](const Call& call) { worker::receive(call, elements(buffer), buffer.count, source); });
+  }
+
+  void abort() override {
+    breakage_.closed();
+    mesh_.close();
   }
 
  private:
@@ -184,21 +198,20 @@ class GlooGroup : public ProcessGroup {
     return {static_cast<std::byte*>(buffer.data), size_of(buffer.type)};
   }
 
-  static std::string details(const Buffer& buffer, ReduceOp op) {
-    return fmt::format("{}, {}", text_of(op), text_of(buffer));
-  }
+  int name(int rank) const { return options_.mesh.names(rank); }
 
   void check_peer(const char* what, int peer) const {
     check_rank(what, peer, size());
     if (peer == rank()) throw std::invalid_argument(fmt::format("{} {}: that is this rank", what, peer));
   }
 
-  std::shared_ptr<Work> collect(std::string_view name, const std::string& text, Body body,
+  std::shared_ptr<Work> collect(std::string_view kind, const std::string& text, Body body,
                                 std::span<const std::size_t> counts = {}) {
-    return queue(collectives_, collective(name, ++sequence_, text, counts), everyone_else_, std::move(body));
+    return queue(collectives_, collective(kind, ++sequence_, text, counts, options_.mesh.names.group),
+                 everyone_else_, std::move(body));
   }
 
-  std::shared_ptr<Work> gather(std::string_view name, Buffer input, Buffer output,
+  std::shared_ptr<Work> gather(std::string_view kind, Buffer input, Buffer output,
                                std::span<const std::size_t> counts) {
     std::vector<Chunk> chunks;
     for (auto count : counts)
@@ -209,7 +222,7 @@ class GlooGroup : public ProcessGroup {
         std::memcpy(all.data + chunks[own].begin * all.element_bytes, input.data, input.bytes());
       worker::all_gather(call, all, chunks);
     };
-    return collect(name, text_of(output), body, counts);
+    return collect(kind, text_of(output), body, counts);
   }
 
   std::shared_ptr<Work> queue(Lane& lane, Operation operation, std::vector<int> others, Body body) {

@@ -41,10 +41,10 @@ std::string address_key(const MeshOptions& options, int rank) {
 }
 
 /// What every other rank needs to connect to us: for each of them one address, all of the same length.
-std::string address_for(const std::string& record, int reader, int owner, int size) {
+std::string address_for(const std::string& record, int reader, int owner, int size, const RankNames& names) {
   const auto count = static_cast<std::size_t>(size - 1);
   if (record.empty() || record.size() % count != 0)
-    throw CollectiveError(fmt::format("forming the group: rank {}'s address in the store is damaged", owner));
+    throw CollectiveError(fmt::format("rank {}'s address in the store is damaged", names(owner)));
   const std::size_t length = record.size() / count;
   const auto place = static_cast<std::size_t>(reader < owner ? reader : reader - 1);
   return record.substr(place * length, length);
@@ -73,23 +73,24 @@ class Mesh::Context : public gloo::Context {
       if (peer == rank) continue;
       const auto found = store.get(address_key(options, peer), until(deadline));
       if (!found) throw_absent(options, store, peer);
-      const auto address = address_for(*found, rank, peer, size);
+      const auto address = address_for(*found, rank, peer, size, options.names);
       try {
         transportContext_->getPair(peer)->connect({address.begin(), address.end()});
       } catch (const std::exception& error) {
-        throw CollectiveError(fmt::format("forming the group: rank {}: {}", peer, error.what()));
+        throw CollectiveError(fmt::format("rank {}: {}", options.names(peer), error.what()));
       }
     }
   }
 
  private:
   [[noreturn]] void throw_absent(const MeshOptions& options, KeyValueStore& store, int first) const {
-    std::vector<int> absent{first};
+    std::vector<int> absent{options.names(first)};
     for (int peer = first + 1; peer < size; ++peer)
-      if (peer != rank && !store.get(address_key(options, peer), milliseconds(1))) absent.push_back(peer);
-    throw CollectiveError(
-        fmt::format("forming the group: {} of {} ranks did not come within {} s: {}", absent.size(), size,
-                    std::chrono::duration<double>(options.timeout).count(), fmt::join(absent, ", ")));
+      if (peer != rank && !store.get(address_key(options, peer), milliseconds(1)))
+        absent.push_back(options.names(peer));
+    throw CollectiveError(fmt::format("{} of {} ranks did not come within {} s: {}", absent.size(), size,
+                                      std::chrono::duration<double>(options.timeout).count(),
+                                      fmt::join(absent, ", ")));
   }
 };
 
@@ -99,10 +100,10 @@ Mesh::Mesh(const MeshOptions& options, KeyValueStore& store)
       context_(std::make_shared<Context>(options.rank, options.size)) {
   try {
     context_->connect(options, store);
-  } catch (const CollectiveError&) {
-    throw;
   } catch (const std::exception& error) {
-    throw CollectiveError(std::string("forming the group: ") + error.what());
+    const auto& group = options.names.group;
+    throw CollectiveError(
+        fmt::format("forming the group{}: {}", group.empty() ? "" : " " + group, error.what()));
   }
   const SignalsBlocked blocked;
   watcher_ = std::thread([this] { watch(); });

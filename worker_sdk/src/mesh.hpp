@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "worker_sdk/src/key_value_store.hpp"
+#include "worker_sdk/src/rank_names.hpp"
 
 namespace muster::worker {
 
@@ -28,6 +29,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 struct MeshOptions {
   int rank = 0;
   int size = 2;
+  RankNames names;
   std::string prefix;                          ///< of this group's keys in the store
   std::string address;                         ///< numeric, of this host: where the other ranks reach it
   std::string interface_name;                  ///< instead of the address, if not empty

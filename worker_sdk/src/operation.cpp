@@ -23,18 +23,29 @@ std::string_view text_of(ReduceOp op) {
   return "?";
 }
 
+std::string reduce_text(const Buffer& buffer, ReduceOp op) {
+  return fmt::format("{}, {}", text_of(op), text_of(buffer));
+}
+
+std::string broadcast_text(int root, const Buffer& buffer) {
+  return fmt::format("from rank {}, {}", root, text_of(buffer));
+}
+
 Operation collective(std::string_view name, std::uint64_t sequence, const std::string& details,
-                     std::span<const std::size_t> counts) {
+                     std::span<const std::size_t> counts, std::string_view group) {
   Operation operation;
   operation.text = fmt::format("{} #{}", name, sequence);
   if (!details.empty()) operation.text += " (" + details + ")";
+  if (!group.empty()) operation.text += fmt::format(" in group {}", group);
   const auto seed = XXH32(counts.data(), counts.size_bytes(), 0);
   operation.tag = XXH32(operation.text.data(), operation.text.size(), seed);
   return operation;
 }
 
-Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer, bool sending) {
+Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer,
+                  Direction direction) {
   const auto both = fmt::format("#{} {} {} {}", sequence, source, destination, text_of(buffer));
+  const bool sending = direction == Direction::send;
   return {.text = sending ? fmt::format("send #{} to rank {} ({})", sequence, destination, text_of(buffer))
                           : fmt::format("receive #{} from rank {} ({})", sequence, source, text_of(buffer)),
           .tag = XXH32(both.data(), both.size(), 1)};

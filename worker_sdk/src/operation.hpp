@@ -20,11 +20,17 @@ struct Operation {
 std::string text_of(const Buffer& buffer);  ///< "1000 x F32"
 std::string_view text_of(ReduceOp op);
 
-/// `details` as in "sum, 1000 x F32"; may be empty. `counts` where ranks bring different ones.
+std::string reduce_text(const Buffer& buffer, ReduceOp op);  ///< "sum, 1000 x F32"
+std::string broadcast_text(int root, const Buffer& buffer);  ///< "from rank 0, 1000 x F32"
+
+/// `details` as above; may be empty. `counts` where ranks bring different ones. `group` is empty for the world.
 Operation collective(std::string_view name, std::uint64_t sequence, const std::string& details,
-                     std::span<const std::size_t> counts = {});
+                     std::span<const std::size_t> counts = {}, std::string_view group = {});
+
+enum class Direction : std::uint8_t { send, receive };
 
 /// The n-th message from `source` to `destination`: the same tag on both ends.
-Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer, bool sending);
+Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer,
+                  Direction direction);
 
 }  // namespace muster::worker

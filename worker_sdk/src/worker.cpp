@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <map>
+#include <numeric>
+#include <stdexcept>
 
 #include "worker_sdk/src/agent_channel.hpp"
+#include "worker_sdk/src/checked_group.hpp"
 #include "worker_sdk/src/gloo_group.hpp"
 #include "worker_sdk/src/local_address.hpp"
 #include "worker_sdk/src/single_group.hpp"
 #include "worker_sdk/src/store_host.hpp"
 #include "worker_sdk/src/store_link.hpp"
+#include "worker_sdk/src/topology.hpp"
 
 namespace muster::worker {
 namespace {
@@ -27,44 +33,107 @@ std::string key_prefix(const Environment& environment) {
   return fmt::format("muster/round-{}/restart-{}", environment.round, environment.restart_count);
 }
 
+void print_line(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
+}
+
+/// Which ranks form a group, and under which name.
+struct Members {
+  std::string prefix;  ///< of its keys in the store
+  RankNames names;
+  int rank = 0;  ///< this one's in the group
+  int size = 1;
+};
+
+Members members_of(const std::string& name, std::span<const int> ranks, int own) {
+  const auto place = std::find(ranks.begin(), ranks.end(), own);
+  const bool ascending =
+      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+  if (place == ranks.end() || !ascending)
+    throw std::invalid_argument(
+        fmt::format("group {}: its ranks must be in ascending order and have rank {} among them", name, own));
+  return {.prefix = "group/" + name,
+          .names = {.group = name, .world = {ranks.begin(), ranks.end()}},
+          .rank = static_cast<int>(place - ranks.begin()),
+          .size = static_cast<int>(ranks.size())};
+}
+
 }  // namespace
 
 struct Worker::Impl {
+  explicit Impl(WorkerOptions worker_options) : options(worker_options) {}
+
   WorkerOptions options;
   std::unique_ptr<AgentChannel> agent;  ///< none: nobody asks and nobody listens
-  // In this order: the group ends first, the store that it asks last.
+  std::string address;                  ///< of this host, towards the store
+  // In this order: the groups end first, the store that they ask last.
   std::unique_ptr<StoreHost> host;
-  std::unique_ptr<ProcessGroup> group;
+  std::shared_ptr<StoreLink> store;
+  std::unique_ptr<ProcessGroup> world;
+  std::map<std::string, std::unique_ptr<ProcessGroup>> groups;
+  std::vector<Place> places;  ///< by rank; empty until somebody asks
 
-  std::unique_ptr<ProcessGroup> make_group(const Environment& environment);
+  void connect(const Environment& environment, steady_clock::time_point deadline);
+  std::unique_ptr<ProcessGroup> make_gloo(const Members& members, steady_clock::time_point deadline);
+  std::unique_ptr<ProcessGroup> make_group(const Environment& environment, const Members& members);
+  void learn_places(const Environment& environment, ProcessGroup& group);
 };
 
-std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& environment) {
-  if (environment.world_size == 1) return make_single_group();
-  const auto deadline = steady_clock::now() + options.join_timeout;
+void Worker::Impl::connect(const Environment& environment, steady_clock::time_point deadline) {
+  if (store) return;
   const Endpoint server{environment.master_addr, environment.master_port};
-  const auto address = local_address_towards(server.host, server.port);
+  address = local_address_towards(server.host, server.port);
   const bool hosting = !environment.agent_store && environment.rank == 0;
   if (hosting && !host) host = std::make_unique<StoreHost>(address, server.port);
-  const auto store = std::make_shared<StoreLink>(server, key_prefix(environment), until(deadline));
+  store = std::make_shared<StoreLink>(server, key_prefix(environment), until(deadline));
+}
 
+std::unique_ptr<ProcessGroup> Worker::Impl::make_gloo(const Members& members,
+                                                      steady_clock::time_point deadline) {
   GlooOptions gloo;
-  gloo.mesh.rank = environment.rank;
-  gloo.mesh.size = environment.world_size;
-  gloo.mesh.prefix = "world";
+  gloo.mesh.rank = members.rank;
+  gloo.mesh.size = members.size;
+  gloo.mesh.names = members.names;
+  gloo.mesh.prefix = members.prefix;
   gloo.mesh.address = address;
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) gloo.mesh.interface_name = name;
   gloo.mesh.timeout = until(deadline);
   gloo.collective_timeout = options.collective_timeout;
-  auto formed = make_gloo_group(gloo, store);
+  return make_gloo_group(gloo, store);
+}
+
+std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& environment,
+                                                       const Members& members) {
+  if (members.size == 1) return make_single_group();
+  const auto deadline = steady_clock::now() + options.join_timeout;
+  connect(environment, deadline);
+  auto formed = make_gloo(members, deadline);
+  if (environment.debug_collectives) {
+    Members side = members;
+    side.prefix += "/check";
+    formed = make_checked_group(std::move(formed), make_gloo(side, deadline), store,
+                                {.prefix = side.prefix,
+                                 .names = members.names,
+                                 .slow_after = options.slow_rank_after,
+                                 .say = print_line});
+  }
   // A store in rank 0 ends with rank 0, which may have nothing more to do: not before all have read it.
   if (!environment.agent_store) formed->barrier()->wait();
   return formed;
 }
 
+void Worker::Impl::learn_places(const Environment& environment, ProcessGroup& group) {
+  if (!places.empty()) return;
+  std::array<std::int32_t, 2> own{environment.group_rank, environment.local_rank};
+  std::vector<std::int32_t> all(own.size() * static_cast<std::size_t>(group.size()));
+  group.all_gather(buffer_of(std::span<std::int32_t>(own)), buffer_of(std::span<std::int32_t>(all)))->wait();
+  for (std::size_t i = 0; i < all.size(); i += own.size())
+    places.push_back({.group_rank = all[i], .local_rank = all[i + 1]});
+}
+
 Worker::Worker(Environment environment, WorkerOptions options)
-    : environment_(std::move(environment)), impl_(std::make_unique<Impl>()) {
-  impl_->options = options;
+    : environment_(std::move(environment)), impl_(std::make_unique<Impl>(options)) {
   impl_->agent = AgentChannel::connect(environment_);
 }
 
@@ -75,8 +144,29 @@ Worker::~Worker() = default;
 Worker Worker::join(WorkerOptions options) { return Worker(Environment::read(), options); }
 
 ProcessGroup& Worker::process_group() {
-  if (!impl_->group) impl_->group = impl_->make_group(environment_);
-  return *impl_->group;
+  if (!impl_->world)
+    impl_->world = impl_->make_group(
+        environment_,
+        {.prefix = "world", .names = {}, .rank = environment_.rank, .size = environment_.world_size});
+  return *impl_->world;
+}
+
+ProcessGroup& Worker::node_group() {
+  impl_->learn_places(environment_, process_group());
+  const auto ranks = ranks_on_node(impl_->places, environment_.rank);
+  return sub_group(fmt::format("node {}", environment_.group_rank), ranks);
+}
+
+ProcessGroup& Worker::cross_node_group() {
+  impl_->learn_places(environment_, process_group());
+  const auto ranks = ranks_across_nodes(impl_->places, environment_.rank);
+  return sub_group(fmt::format("local rank {}", environment_.local_rank), ranks);
+}
+
+ProcessGroup& Worker::sub_group(const std::string& name, std::span<const int> ranks) {
+  auto& group = impl_->groups[name];
+  if (!group) group = impl_->make_group(environment_, members_of(name, ranks, environment_.rank));
+  return *group;
 }
 
 void Worker::progress(std::int64_t step) {

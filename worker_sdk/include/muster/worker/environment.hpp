@@ -21,6 +21,7 @@ struct Environment {
   int round = 0;  ///< MUSTER_ROUND; 0 under another launcher
   std::string run_id = "none";
   std::string error_file;
+  bool debug_collectives = false;  ///< MUSTER_DEBUG has the word "collectives"
 
   /// Reads the process's environment. Without RANK and WORLD_SIZE: a world of one. Throws
   /// std::invalid_argument that names the variable, its value and what was expected.

@@ -93,6 +93,10 @@ class ProcessGroup {
   virtual std::shared_ptr<Work> barrier() = 0;
   virtual std::shared_ptr<Work> send(Buffer buffer, int destination) = 0;
   virtual std::shared_ptr<Work> receive(Buffer buffer, int source) = 0;
+
+  /// Closes the connections: what is under way fails soon, on this rank and on the others, and so does every later
+  /// call. From any thread.
+  virtual void abort() = 0;
 };
 
 }  // namespace muster::worker

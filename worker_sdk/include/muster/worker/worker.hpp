@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "muster/worker/environment.hpp"
 #include "muster/worker/process_group.hpp"
@@ -13,6 +15,8 @@ namespace muster::worker {
 struct WorkerOptions {
   std::chrono::milliseconds join_timeout{300'000};        ///< reaching the store and forming the group
   std::chrono::milliseconds collective_timeout{600'000};  ///< each collective
+  /// With MUSTER_DEBUG=collectives: after so long a rank that keeps the others waiting is named on stderr.
+  std::chrono::milliseconds slow_rank_after{10'000};
 };
 
 /// One for each process. Not thread-safe.
@@ -27,7 +31,20 @@ class Worker {
 
   /// The group of all ranks, made at the first call. A world of one needs no network. Throws CollectiveError
   /// that names the store's address or the ranks that did not come.
+  ///
+  /// With MUSTER_DEBUG=collectives in the environment, this group and all below check before each collective that all
+  /// ranks make the same one, and name the ranks and both calls at once where they do not.
   ProcessGroup& process_group();
+
+  /// The group of the ranks on this node, and that of the ranks which have this one's local rank on every node: what is
+  /// near and what is far. Made at the first call, which all ranks of the world must make. Throws as process_group()
+  /// does, and std::invalid_argument if there are not as many workers on each node.
+  ProcessGroup& node_group();
+  ProcessGroup& cross_node_group();
+
+  /// The group of these ranks of the world (ascending, this one among them), made at the first call with this `name` by
+  /// these ranks alone; a rank's place in the list is its rank in the group. Messages name world ranks.
+  ProcessGroup& sub_group(const std::string& name, std::span<const int> ranks);
 
   // Before the set of nodes changes, muster asks the workers to save, waits until they have, and starts the next round
   // from there: no step is lost. Under another launcher nobody asks.

@@ -1,0 +1,47 @@
+#include "trainers/parallel/precision.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace muster::trainers {
+namespace {
+
+using worker::ElementType;
+
+float through_bf16(float value) {
+  std::uint16_t stored[3] = {};
+  store_numbers(ElementType::bf16, stored, 1, &value, 1);
+  EXPECT_EQ(stored[0], 0);
+  EXPECT_EQ(stored[2], 0);
+  float loaded = 0;
+  load_numbers(ElementType::bf16, stored, 1, &loaded, 1);
+  return loaded;
+}
+
+TEST(Precision, BFloat16KeepsTheUpperHalfRoundedToNearestEven) {
+  EXPECT_EQ(through_bf16(1.0F), 1.0F);
+  EXPECT_EQ(through_bf16(-0.0F), 0.0F);
+  EXPECT_EQ(through_bf16(1.0F + 0x1p-8F), 1.0F) << "half way: to the even one";
+  EXPECT_EQ(through_bf16(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F) << "half way: to the even one";
+  EXPECT_EQ(through_bf16(1.0F + 0x1.1p-8F), 1.0F + 0x1p-7F);
+  EXPECT_EQ(through_bf16(std::numeric_limits<float>::infinity()), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(through_bf16(std::numeric_limits<float>::max()), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(through_bf16(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(through_bf16(std::bit_cast<float>(0x7f800001U)))) << "a NaN of low bits stays one";
+}
+
+TEST(Precision, Float32IsCopied) {
+  const std::vector<float> values{1, 0.1F, -3};
+  std::vector<float> stored(4, 9);
+  store_numbers(ElementType::f32, stored.data(), 1, values.data(), 3);
+  EXPECT_EQ(stored, (std::vector<float>{9, 1, 0.1F, -3}));
+  store_zeros(ElementType::f32, stored.data(), 0, 2);
+  EXPECT_EQ(stored, (std::vector<float>{0, 0, 0.1F, -3}));
+}
+
+}  // namespace
+}  // namespace muster::trainers
