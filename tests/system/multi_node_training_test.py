@@ -96,6 +96,84 @@ def scenario_D1_D3_D12_three_hosts_train_while_one_joins_one_is_cut_off_and_one_
         assert reason in line, rounds
 
 
+class MortalDaemon:
+    """A standing one with a journal, that dies at random moments and comes back."""
+
+    def __init__(self, lab, *options):
+        self.lab, self.options = lab, [f"--state-dir={lab.folder}/state", *options]
+        seed = int.from_bytes(os.urandom(4), "big")
+        print(f"seed {seed}")
+        self.dice, self.deaths = random.Random(seed), 0
+        self.process = lab.daemon(lab.nodes[3], *self.options)
+
+    def die(self, launches):
+        """The workers of these launches do not notice."""
+        before = workers_of(self.lab, launches)
+        assert len(before) == len(launches), before
+        await_steps(self.lab, self.dice.randrange(1, 15))
+        self.process.kill(signal.SIGKILL)
+        self.process.process.wait(60)
+        self.deaths += 1
+        if self.dice.random() < 0.5:
+            await_steps(self.lab, self.dice.randrange(1, 10))  # nobody needs it to train
+        told = [launch.output().count("connected again") for launch in launches]
+        self.process = self.lab.daemon(self.lab.nodes[3], *self.options)
+        for launch, times in zip(launches, told):
+            await_that(lambda: launch.output().count("connected again") > times, f"{launch.node.name} is back")
+        assert workers_of(self.lab, launches) == before
+
+
+def workers_of(lab, launches):
+    agents = {launch.process.pid for launch in launches}
+    return sorted(pid for pid in lab.pids(TRAINER) if parent_of(pid) in agents)
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def scenario_D7_three_hosts_train_while_they_come_and_go_and_ten_daemons_die(lab):
+    """Two start, the third joins in mid-epoch, one is cut off by the network and comes back, one gets SIGTERM; in
+    between the daemon dies ten times, which changes no worker's pid. The survivors end well, and their transcript has
+    each round with its reason, and no other."""
+    if not real_network_only(lab):
+        return
+    daemon = MortalDaemon(lab, "--heartbeat-timeout=8s")  # patient, as the machine may be slow
+    own = [*options(lab, "1:3", host=3), "--rdzv-conf=broken_grace=1s,closed_grace=20s", "--stop-grace=5"]
+    epochs = 2 if os.environ.get("MUSTER_SANITIZER") else 8
+    launches = [lab.launch(node, own, training(lab, epochs), ALONE) for node in lab.nodes[:2]]
+    await_round(launches, "2 nodes, 2 workers")
+    for _ in range(2):
+        daemon.die(launches)
+    launches.append(lab.launch(lab.nodes[2], own, training(lab, epochs), ALONE))
+    await_round(launches, "3 nodes, 3 workers")
+    for _ in range(3):
+        daemon.die(launches)
+    lab.nodes[1].cut_off()
+    remaining = [launches[0], launches[2]]
+    await_round(remaining, "2 nodes, 2 workers")
+    for _ in range(2):
+        daemon.die(remaining)
+    lab.nodes[1].connect_again()
+    await_round(launches, "3 nodes, 3 workers")
+    for _ in range(2):
+        daemon.die(launches)
+    launches[2].kill(signal.SIGTERM)
+    launches[2].await_exit(128 + signal.SIGTERM)
+    await_round(launches[:2], "2 nodes, 2 workers")
+    daemon.die(launches[:2])
+    assert daemon.deaths == 10
+    for launch in launches[:2]:
+        launch.await_exit(0, 200)
+    rounds = launches[0].rounds()
+    print("\n".join(rounds))
+    sizes = [text.split(": ", 1)[1].split(",")[0] for text in rounds]
+    assert sizes == ["2 nodes", "3 nodes", "2 nodes", "3 nodes", "2 nodes"], rounds
+    for reason, line in zip(("n3 joined", "n2 was lost", "n2 joined", "n3 leaves"), rounds[1:]):
+        assert reason in line, rounds
+
+
 def scenario_D7_a_daemon_killed_ten_times_under_training_restarts_no_worker(lab):
     """A standing one with a journal, at random moments."""
     seed = int.from_bytes(os.urandom(4), "big")
