@@ -72,9 +72,12 @@ std::optional<KnownKey> recognise_key(std::string_view key) {
   constexpr std::string_view barrier = "store_based_barrier_key:";
   constexpr std::string_view last = ":last_worker";
   auto tail = parts.back();
-  if (tail.starts_with(barrier) && tail.ends_with(last)) {
-    tail.remove_suffix(last.size());
-    return KnownKey{"arrival at the barrier", group_name(tail.substr(barrier.size())), std::nullopt};
+  if (tail.starts_with(barrier)) {
+    tail.remove_prefix(barrier.size());
+    if (tail.ends_with(last)) {
+      tail.remove_suffix(last.size());
+      return KnownKey{"arrival at the barrier", group_name(tail), std::nullopt};
+    }
   }
   const auto group = std::find(parts.begin(), parts.end(), "default_pg");
   if (group != parts.end() && group + 1 != parts.end()) return of_process_group({group + 1, parts.end()});

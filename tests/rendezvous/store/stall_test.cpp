@@ -107,6 +107,8 @@ TEST(StoreStall, EveryKnownShapeOfAKeyNamesItsOwner) {
       {"//worker/attempt_0/default_pg/1/SEQ_NUM_STORE_KEY", "the sequence number of rank 0 in group 1"},
       {"/default_pg/store_based_barrier_key:0:last_worker", "the last arrival at the barrier"},
       {"/default_pg/store_based_barrier_key:3:last_worker", "the last arrival at the barrier in group 3"},
+      {"store_based_barrier_key:last_worker", "key 'store_based_barrier_key:last_worker'"},
+      {"store_based_barrier_key::last_worker", "the last arrival at the barrier"},
       {"/muster/round-2/restart-1/world/address/4", "rank 4's address"},
       {"/default_pg/0//cpu//0/7/8", "key '/default_pg/0//cpu//0/7/8'"},
       {"/default_pg", "key '/default_pg'"},
