@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "worker_sdk/src/checksum.hpp"
+
 namespace muster::worker {
 namespace {
 
@@ -13,7 +15,8 @@ CheckpointIndex sample() {
       .step = 400,
       .facts = {{"epoch", "2"}, {"note", "a \"quoted\" text"}},
       .parts = {{part_name(0, 2), 1234, std::string(32, 'a')}, {part_name(1, 2), 0, std::string(32, 'b')}},
-      .tensors = {{"w", ElementType::f32, {2, 3}, 0}, {"b", ElementType::bf16, {}, 1}}};
+      .tensors = {{"w", ElementType::f32, {2, 3}, {{0, 0, 1}, {1, 1, 1}}},
+                  {"b", ElementType::bf16, {}, {{1, 0, 1}}}}};
 }
 
 TEST(CheckpointIndex, IsReadBackAsItWas) {
@@ -26,7 +29,9 @@ TEST(CheckpointIndex, IsReadBackAsItWas) {
   EXPECT_EQ(index.parts[0].bytes, 1234U);
   ASSERT_EQ(index.tensors.size(), 2U);
   EXPECT_EQ(index.tensors[1].type, ElementType::bf16);
-  EXPECT_EQ(index.tensors[1].part, 1U);
+  ASSERT_EQ(index.tensors[0].slices.size(), 2U);
+  EXPECT_EQ(index.tensors[0].slices[1].first_row, 1);
+  EXPECT_EQ(index.tensors[1].slices[0].part, 1U);
   EXPECT_TRUE(nlohmann::json::accept(text)) << "other tools must be able to read it";
 }
 
@@ -48,8 +53,41 @@ TEST(CheckpointIndex, APartLiesInTheCheckpointsFolder) {
   index.parts[0].file = "../../etc/passwd";
   EXPECT_THROW(decode_index(encode_index(index)), CheckpointError);
   index = sample();
-  index.tensors[0].part = 2;
+  index.tensors[1].slices[0].part = 2;
   EXPECT_THROW(decode_index(encode_index(index)), CheckpointError);
+}
+
+TEST(CheckpointIndex, EachRowIsInOnePart) {
+  const auto fault = [](std::vector<IndexedSlice> slices,
+                        std::vector<std::int64_t> shape = {2, 3}) -> std::string {
+    auto index = sample();
+    index.tensors[0].slices = std::move(slices);
+    index.tensors[0].shape = std::move(shape);
+    try {
+      decode_index(encode_index(index));
+      return "none";
+    } catch (const CheckpointError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(fault({{1, 0, 1}, {0, 1, 1}}), "none");
+  EXPECT_EQ(fault({}, {0, 3}), "none");
+  EXPECT_EQ(fault({{0, 0, 1}}), "index.json: tensor 'w': rows 1 to 1 are in no part");
+  EXPECT_EQ(fault({{0, 1, 1}}), "index.json: tensor 'w': its slices do not follow each other at row 0");
+  EXPECT_EQ(fault({{0, 0, 3}}), "index.json: tensor 'w': its slices do not follow each other at row 0");
+  EXPECT_EQ(fault({{0, 0, 1}, {0, 1, 1}}), "index.json: tensor 'w' is in a part twice");
+  EXPECT_EQ(fault({{0, 0, 1}}, {1, INT64_MAX}), "index.json: tensor 'w' has an impossible shape");
+}
+
+TEST(CheckpointIndex, TheFirstVersionIsStillRead) {
+  const std::string body = R"({"version": 1, "step": 3, "facts": {}, "parts": [{"file":
+    "part-00000-of-00001.safetensors", "bytes": 9, "checksum": "x"}], "tensors": [{"name": "w", "type": "F32",
+    "shape": [4, 2], "part": 0}]})";
+  const auto checksum = checksum_of(std::as_bytes(std::span(body)));
+  const auto index = decode_index("{\"checksum\":\"" + checksum + "\",\"index\":" + body + "}\n");
+  ASSERT_EQ(index.tensors.size(), 1U);
+  ASSERT_EQ(index.tensors[0].slices.size(), 1U);
+  EXPECT_EQ(index.tensors[0].slices[0].rows, 4);
 }
 
 TEST(CheckpointIndex, AFactThatIsNotTextIsRefused) {

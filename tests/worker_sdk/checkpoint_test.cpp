@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "tests/worker_sdk/temporary_folder.hpp"
+#include "tests/worker_sdk/write_limit.hpp"
 #include "worker_sdk/src/checkpoint_index.hpp"
 #include "worker_sdk/src/safetensors_file.hpp"
 
@@ -249,7 +249,7 @@ TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
     write_tensors(file, std::span(tensors).subspan(part, 1), {});
     file.commit();
     index.parts.push_back({part_name(part, 2), file.size_bytes(), file.checksum()});
-    index.tensors.push_back({tensors[part].name, tensors[part].type, tensors[part].shape, part});
+    index.tensors.push_back(tensor_in_part(tensors[part], part));
   }
   test::write_file(place / "index.json", encode_index(index));
   model.set(0);
@@ -257,7 +257,7 @@ TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
   ASSERT_EQ(store.load_newest(tensors)->step, 6);
   EXPECT_TRUE(model.holds(6));
 
-  std::swap(index.tensors[0].part, index.tensors[1].part);
+  std::swap(index.tensors[0].slices, index.tensors[1].slices);
   test::write_file(place / "index.json", encode_index(index));
   EXPECT_THAT(message([&] { (void)store.load_newest(tensors); }),
               HasSubstr("does not hold what index.json says"));
@@ -274,31 +274,13 @@ TEST(Checkpoint, ErrorsNameThePathAndTheErrno) {
               HasSubstr("step -1"));
 }
 
-/// A file-size limit fails a write in the middle, as a full disk does.
-class WriteLimit {
- public:
-  explicit WriteLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    const rlimit limit{bytes, old_limit_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~WriteLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_limit_{};
-  void (*old_handler_)(int);
-};
-
 TEST(Checkpoint, AFullDiskLeavesTheOldCheckpointAndNoLitter) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path());
   Model model(10'000);
   save(store, model, 1);
   {
-    const WriteLimit limit(30'000);
+    const test::WriteLimit limit(30'000);
     EXPECT_THAT(message([&] { save(store, model, 2); }), HasSubstr("part-00000-of-00001.safetensors: "));
     EXPECT_THAT(message([&] { save(store, model, 3); }), HasSubstr("(EFBIG)"));
   }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "worker_sdk/src/checksum.hpp"
@@ -13,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int index_version = 1;
+constexpr int index_version = 2;
+constexpr int oldest_index_version = 1;
 constexpr std::string_view before_checksum = "{\"checksum\":\"";
 constexpr std::string_view before_body = "\",\"index\":";
 constexpr std::string_view after_body = "}\n";
@@ -42,6 +45,30 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+/// From the first row to the last, without a gap, each part at most once.
+void check_slices(const IndexedTensor& tensor, std::size_t parts) {
+  std::int64_t next = 0;
+  std::set<std::size_t> used;
+  for (const auto& slice : tensor.slices) {
+    if (slice.part >= parts) fail("tensor '" + tensor.name + "' is in a part that does not exist");
+    if (!used.insert(slice.part).second) fail("tensor '" + tensor.name + "' is in a part twice");
+    if (slice.first_row != next || slice.rows < 0 || slice.rows > rows_of(tensor.shape) - next)
+      fail(fmt::format("tensor '{}': its slices do not follow each other at row {}", tensor.name, next));
+    next += slice.rows;
+  }
+  if (next != rows_of(tensor.shape))
+    fail(fmt::format("tensor '{}': rows {} to {} are in no part", tensor.name, next,
+                     rows_of(tensor.shape) - 1));
+}
+
+/// Bytes must be countable, whatever the file claims.
+void check_shape(const IndexedTensor& tensor) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(tensor.type));
+  for (auto extent : tensor.shape)
+    if (extent < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes))
+      fail("tensor '" + tensor.name + "' has an impossible shape");
+}
+
 IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
   IndexedTensor tensor;
   tensor.name = json.at("name");
@@ -50,15 +77,22 @@ IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
   if (!known) fail("tensor '" + tensor.name + "' has the unknown type '" + type + "'");
   tensor.type = *known;
   tensor.shape = json.at("shape").get<std::vector<std::int64_t>>();
-  tensor.part = json.at("part");
-  if (tensor.part >= parts) fail("tensor '" + tensor.name + "' is in a part that does not exist");
+  check_shape(tensor);
+  if (json.contains("part")) {
+    tensor.slices.push_back({json.at("part"), 0, rows_of(tensor.shape)});
+  } else {
+    for (const auto& slice : json.at("slices"))
+      tensor.slices.push_back({slice.at(0), slice.at(1), slice.at(2)});
+  }
+  check_slices(tensor, parts);
   return tensor;
 }
 
 CheckpointIndex decode_body(std::string_view body) {
   const auto json = Json::parse(body);
-  if (json.at("version") != index_version)
-    fail("version " + json.at("version").dump() + " is not one that this program reads");
+  const auto& version = json.at("version");
+  if (version < oldest_index_version || version > index_version)
+    fail("version " + version.dump() + " is not one that this program reads");
   CheckpointIndex index;
   index.step = json.at("step");
   index.facts = json.at("facts").get<Facts>();
@@ -75,6 +109,24 @@ CheckpointIndex decode_body(std::string_view body) {
 
 }  // namespace
 
+std::int64_t rows_of(const std::vector<std::int64_t>& shape) { return shape.empty() ? 1 : shape.front(); }
+
+std::size_t row_bytes_of(const std::vector<std::int64_t>& shape, ElementType type) {
+  std::size_t bytes = size_of(type);
+  for (std::size_t i = 1; i < shape.size(); ++i) bytes *= static_cast<std::size_t>(shape[i]);
+  return bytes;
+}
+
+std::vector<std::int64_t> shape_of_slice(const std::vector<std::int64_t>& shape, std::int64_t rows) {
+  auto own = shape;
+  if (!own.empty()) own.front() = rows;
+  return own;
+}
+
+IndexedTensor tensor_in_part(const TensorRef& tensor, std::size_t part) {
+  return {tensor.name, tensor.type, tensor.shape, {{part, 0, rows_of(tensor.shape)}}};
+}
+
 std::string part_name(std::size_t part, std::size_t count) {
   return fmt::format("part-{:05}-of-{:05}.safetensors", part, count);
 }
@@ -88,11 +140,13 @@ std::string encode_index(const CheckpointIndex& index) {
   for (const auto& part : index.parts)
     json["parts"].push_back({{"file", part.file}, {"bytes", part.bytes}, {"checksum", part.checksum}});
   json["tensors"] = Json::array();
-  for (const auto& tensor : index.tensors)
-    json["tensors"].push_back({{"name", tensor.name},
-                               {"type", name_of(tensor.type)},
-                               {"shape", tensor.shape},
-                               {"part", tensor.part}});
+  for (const auto& tensor : index.tensors) {
+    auto slices = Json::array();
+    for (const auto& slice : tensor.slices)
+      slices.push_back(Json::array({slice.part, slice.first_row, slice.rows}));
+    json["tensors"].push_back(
+        {{"name", tensor.name}, {"type", name_of(tensor.type)}, {"shape", tensor.shape}, {"slices", slices}});
+  }
   try {
     const auto body = json.dump(1);
     return fmt::format("{}{}{}{}{}", before_checksum, checksum_of_text(body), before_body, body, after_body);

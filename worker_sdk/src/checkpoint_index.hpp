@@ -2,9 +2,14 @@
 //
 //   file     = '{"checksum":"' 32 hexadecimal digits '","index":' body '}' newline
 //   checksum = XXH3-128 of the bytes of `body`
-//   body     = { "version": 1, "step": n, "facts": {text: text}, "parts": [part, ...], "tensors": [tensor,
-//   ...] } part     = { "file": name, "bytes": n, "checksum": 32 hexadecimal digits } tensor   = { "name":
-//   text, "type": "F32" | ..., "shape": [extent, ...], "part": index into parts }
+//   body     = { "version": 2, "step": n, "facts": {text: text}, "parts": [part, ...], "tensors": [tensor, ...] }
+//   part     = { "file": name, "bytes": n, "checksum": 32 hexadecimal digits }
+//   tensor   = { "name": text, "type": "F32" | ..., "shape": [extent, ...], "slices": [slice, ...] }
+//   slice    = [index into parts, first row, rows]
+//
+// Rows are those of the first extent; a tensor without extents is one row. A tensor's slices follow each other from its
+// first row to its last, no two in the same part. In version 1, which is still read, a tensor has "part": index in
+// place of its slices, and all its rows lie there. In its part a slice has the tensor's name and its own shape.
 //
 // The file is compared byte by byte around the body, so that no flipped bit anywhere in it goes unseen.
 #pragma once
@@ -28,12 +33,32 @@ struct IndexedPart {
   std::string checksum;
 };
 
+struct IndexedSlice {
+  std::size_t part = 0;
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+};
+
 struct IndexedTensor {
   std::string name;
   ElementType type = ElementType::f32;
   std::vector<std::int64_t> shape;
-  std::size_t part = 0;
+  std::vector<IndexedSlice> slices;
 };
+
+/// 1 for a tensor without extents.
+std::int64_t rows_of(const std::vector<std::int64_t>& shape);
+std::size_t row_bytes_of(const std::vector<std::int64_t>& shape, ElementType type);
+inline std::size_t row_bytes_of(const IndexedTensor& tensor) {
+  return row_bytes_of(tensor.shape, tensor.type);
+}
+/// The shape that so many rows of it have.
+std::vector<std::int64_t> shape_of_slice(const std::vector<std::int64_t>& shape, std::int64_t rows);
+inline std::vector<std::int64_t> shape_of_slice(const IndexedTensor& tensor, std::int64_t rows) {
+  return shape_of_slice(tensor.shape, rows);
+}
+/// All of it in one part.
+IndexedTensor tensor_in_part(const TensorRef& tensor, std::size_t part);
 
 struct CheckpointIndex {
   std::int64_t step = 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,11 +27,17 @@ class FileWriter {
   std::string checksum() const { return checksum_.hex(); }
 
  private:
+  void start_writing_back();
+
   std::filesystem::path path_;
   UniqueFd fd_;
   std::uint64_t size_bytes_ = 0;
+  std::uint64_t begun_bytes_ = 0;  ///< that the disk was told to begin with
   Checksum checksum_;
 };
+
+/// A file that is there whole or not at all: `write` fills it under a temporary name, then it gets its own.
+void write_whole_file(const std::filesystem::path& path, const std::function<void(FileWriter&)>& write);
 
 class FileReader {
  public:

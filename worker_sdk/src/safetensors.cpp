@@ -1,7 +1,5 @@
 #include "muster/worker/safetensors.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,19 +33,7 @@ OpenSafetensors open_safetensors(const FileReader& file) {
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                        const std::map<std::string, std::string>& metadata) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const auto temporary = folder / ("." + path.filename().string() + ".tmp-" + std::to_string(::getpid()));
-  remove_tree(temporary);
-  try {
-    FileWriter file(temporary);
-    write_tensors(file, tensors, metadata);
-    file.commit();
-    rename_path(temporary, path);
-  } catch (const CheckpointError&) {
-    remove_tree(temporary);
-    throw;
-  }
-  sync_folder(folder);
+  write_whole_file(path, [&](FileWriter& file) { write_tensors(file, tensors, metadata); });
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {

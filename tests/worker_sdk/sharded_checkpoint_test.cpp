@@ -1,0 +1,242 @@
+#include "muster/worker/sharded_checkpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/worker_sdk/ranks.hpp"
+#include "tests/worker_sdk/sharded_state.hpp"
+#include "tests/worker_sdk/temporary_folder.hpp"
+#include "tests/worker_sdk/write_limit.hpp"
+
+namespace muster::worker {
+namespace {
+
+using test::ShardedState;
+using test::Sharing;
+using test::TemporaryFolder;
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+/// Runs `body` on each rank and expects that none throws.
+void on_ranks(int size, const std::function<void(ProcessGroup&)>& body) {
+  EXPECT_THAT(test::errors_of_ranks(size, body), Each(""));
+}
+
+void save(const fs::path& folder, int size, Sharing sharing, std::int64_t step) {
+  on_ranks(size, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), size, sharing);
+    state.set(static_cast<float>(step));
+    ShardedCheckpoint checkpoint(folder, {}, group, state.slices());
+    const auto outcome = checkpoint.save(step, {{"position", std::to_string(step * 10)}});
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.path.filename(),
+              "step-" + std::string(12 - std::to_string(step).size(), '0') + std::to_string(step));
+  });
+}
+
+void expect_loads(const fs::path& folder, int size, Sharing sharing, std::int64_t step,
+                  const testing::Matcher<std::vector<std::string>>& skipped = testing::IsEmpty()) {
+  on_ranks(size, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), size, sharing);
+    ShardedCheckpoint checkpoint(folder, {}, group, state.slices());
+    const auto loaded = checkpoint.load_newest();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->step, step);
+    EXPECT_EQ(loaded->facts.at("position"), std::to_string(step * 10));
+    EXPECT_THAT(loaded->skipped, skipped);
+    EXPECT_TRUE(state.holds(static_cast<float>(step)));
+  });
+}
+
+std::vector<std::string> names(const fs::path& folder) {
+  std::vector<std::string> result;
+  for (const auto& entry : fs::directory_iterator(folder)) result.push_back(entry.path().filename());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+TEST(ShardedCheckpoint, IsLoadedByAWorldOfAnySizeAndStrategyBitForBit) {
+  const TemporaryFolder folder;
+  std::int64_t step = 0;
+  for (const auto& [size, sharing] : std::vector<std::pair<int, Sharing>>{{4, Sharing::split},
+                                                                          {1, Sharing::split},
+                                                                          {4, Sharing::pairs_of_copies},
+                                                                          {2, Sharing::whole_on_each}}) {
+    save(folder.path(), size, sharing, ++step);
+    expect_loads(folder.path(), 1, Sharing::split, step);
+    expect_loads(folder.path(), 3, Sharing::split, step);
+    expect_loads(folder.path(), 4, Sharing::pairs_of_copies, step);
+    expect_loads(folder.path(), 2, Sharing::whole_on_each, step);
+  }
+}
+
+TEST(ShardedCheckpoint, EachRankWritesItsPart) {
+  const TemporaryFolder folder;
+  save(folder.path(), 3, Sharing::split, 8);
+  EXPECT_THAT(names(folder.path() / "step-000000000008"),
+              ElementsAre("index.json", "part-00000-of-00003.safetensors", "part-00001-of-00003.safetensors",
+                          "part-00002-of-00003.safetensors"));
+}
+
+TEST(ShardedCheckpoint, TheStoreOfOneProcessReadsItAndTheOtherWayRound) {
+  const TemporaryFolder folder;
+  save(folder.path(), 2, Sharing::split, 5);
+  ShardedState state(0, 1, Sharing::split);
+  std::vector<TensorRef> tensors;
+  for (const auto& slice : state.slices())
+    tensors.push_back({slice.name, slice.type, slice.shape, slice.data});
+  CheckpointStore store(folder.path());
+  ASSERT_TRUE(store.load_newest(tensors));
+  EXPECT_TRUE(state.holds(5));
+  state.set(6);
+  store.save(6, tensors, {{"position", "60"}});
+  expect_loads(folder.path(), 3, Sharing::split, 6);
+}
+
+TEST(ShardedCheckpoint, ASaveInTheBackgroundHasTheValuesOfItsStart) {
+  const TemporaryFolder folder;
+  on_ranks(2, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 2, Sharing::split);
+    ShardedCheckpoint checkpoint(folder.path(), {.keep_last = 2}, group, state.slices());
+    EXPECT_FALSE(checkpoint.poll());
+    std::int64_t saved = 0;
+    for (std::int64_t step = 1; step <= 200; ++step) {
+      state.set(static_cast<float>(step));
+      if (const auto outcome = checkpoint.poll()) {
+        EXPECT_EQ(outcome->error, "");
+        saved = outcome->step;
+      }
+      if (!checkpoint.saving()) checkpoint.start_save(step, {{"position", std::to_string(step * 10)}});
+    }
+    const auto last = checkpoint.finish();
+    ASSERT_TRUE(last);
+    EXPECT_GT(last->step, saved);
+    EXPECT_FALSE(checkpoint.saving());
+    EXPECT_FALSE(checkpoint.finish());
+    const auto loaded = checkpoint.load_newest();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->step, last->step);
+    EXPECT_TRUE(state.holds(static_cast<float>(last->step)));
+  });
+  EXPECT_LE(names(folder.path()).size(), 2U);
+}
+
+TEST(ShardedCheckpoint, ATornOrAlteredPartIsSkippedWithItsReason) {
+  const auto damage = [](const fs::path& part, int kind) {
+    auto bytes = test::read_file(part);
+    if (kind == 0) bytes.pop_back();
+    if (kind == 1) bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    kind == 2 ? (void)fs::remove(part) : test::write_file(part, bytes);
+  };
+  const char* reasons[] = {" of ", "its checksum does not fit, it is damaged", "(ENOENT)"};
+  for (int kind : {0, 1, 2}) {
+    const TemporaryFolder folder;
+    save(folder.path(), 2, Sharing::split, 1);
+    save(folder.path(), 3, Sharing::split, 2);
+    damage(folder.path() / "step-000000000002/part-00001-of-00003.safetensors", kind);
+    for (int size : {1, 2, 4})
+      expect_loads(
+          folder.path(), size, Sharing::split, 1,
+          ElementsAre(AllOf(testing::StartsWith("step-000000000002: "),
+                            HasSubstr("part-00001-of-00003.safetensors"), HasSubstr(reasons[kind]))));
+  }
+}
+
+TEST(ShardedCheckpoint, NothingThereIsNoErrorAndNoneUsableIsOneOnEveryRank) {
+  const TemporaryFolder folder;
+  const auto load = [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 2, Sharing::split);
+    state.set(42);
+    ShardedCheckpoint checkpoint(folder.path() / "x", {}, group, state.slices());
+    EXPECT_FALSE(checkpoint.load_newest());
+    EXPECT_TRUE(state.holds(42));
+  };
+  on_ranks(2, load);
+  save(folder.path() / "x", 2, Sharing::split, 3);
+  fs::resize_file(folder.path() / "x/step-000000000003/index.json", 20);
+  EXPECT_THAT(test::errors_of_ranks(2, load), Each(AllOf(HasSubstr("none of its 1 checkpoints can be used"),
+                                                         HasSubstr("index.json: damaged"))));
+}
+
+TEST(ShardedCheckpoint, AnotherModelIsNamed) {
+  const TemporaryFolder folder;
+  save(folder.path(), 2, Sharing::split, 3);
+  EXPECT_THAT(
+      test::errors_of_ranks(2,
+                            [&](ProcessGroup& group) {
+                              float value = 0;
+                              ShardedCheckpoint checkpoint(
+                                  folder.path(), {}, group,
+                                  {{.name = "x", .rows = 1, .saves = group.rank() == 0, .data = &value}});
+                              (void)checkpoint.load_newest();
+                            }),
+      Each(HasSubstr("of another model: it has no tensor 'x'")));
+}
+
+TEST(ShardedCheckpoint, RanksThatDisagreeAreToldBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(test::errors_of_ranks(
+                  2,
+                  [&](ProcessGroup& group) {
+                    std::vector<float> values(20);
+                    ShardedCheckpoint checkpoint(
+                        folder.path(), {}, group,
+                        {{.name = "w", .shape = {4, 3 + group.rank()}, .rows = 2, .data = values.data()}});
+                  }),
+              Each("tensor 'w': rank 0 has F32 [4, 3], rank 1 has F32 [4, 4]"));
+}
+
+TEST(ShardedCheckpoint, AFullDiskIsToldOnEveryRankAndLeavesTheOldOne) {
+  const TemporaryFolder folder;
+  save(folder.path(), 2, Sharing::split, 1);
+  {
+    const test::WriteLimit limit(30'000);
+    on_ranks(2, [&](ProcessGroup& group) {
+      ShardedState state(group.rank(), 2, Sharing::split);
+      ShardedCheckpoint checkpoint(folder.path(), {}, group, state.slices());
+      for (std::int64_t step : {2, 3}) {
+        checkpoint.start_save(step, {});
+        const auto outcome = checkpoint.finish();
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->path, fs::path());
+        EXPECT_THAT(outcome->error, AllOf(testing::StartsWith("rank 0: "), HasSubstr("(EFBIG)")));
+      }
+    });
+  }
+  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000001"));
+  expect_loads(folder.path(), 2, Sharing::split, 1);
+}
+
+TEST(ShardedCheckpoint, WhatDeadWritersLeftGoesAtTheStart) {
+  const TemporaryFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  fs::create_directories(folder.path() / (".tmp-step-000000000001-" + std::to_string(dead)) / "x");
+  save(folder.path(), 2, Sharing::split, 4);
+  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000004"));
+}
+
+TEST(ShardedCheckpoint, ASaveThatNobodyFinishedIsNoCheckpoint) {
+  const TemporaryFolder folder;
+  on_ranks(2, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 2, Sharing::split);
+    {
+      ShardedCheckpoint checkpoint(folder.path(), {}, group, state.slices());
+      checkpoint.start_save(1, {});
+      EXPECT_THROW(checkpoint.start_save(2, {}), std::logic_error);
+    }
+    group.barrier()->wait();
+    ShardedCheckpoint again(folder.path(), {}, group, state.slices());
+    EXPECT_FALSE(again.load_newest());
+  });
+}
+
+}  // namespace
+}  // namespace muster::worker

@@ -1,0 +1,108 @@
+#include "worker_sdk/src/checkpoint_folder.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/endpoint.hpp"
+#include "worker_sdk/src/files.hpp"
+
+namespace muster::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view step_prefix = "step-";
+constexpr std::string_view temporary_prefix = ".tmp-";
+constexpr const char* index_name = "index.json";
+
+bool is_leftover(const std::string& name) {
+  if (!name.starts_with(temporary_prefix)) return false;
+  const auto dash = name.rfind('-');
+  const auto pid = parse_integer(name.substr(dash + 1), 1, std::numeric_limits<pid_t>::max());
+  if (!pid) return false;
+  const auto writer = static_cast<pid_t>(*pid);
+  return writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
+}
+
+/// Removes all but the `keep` newest up to `step`. A newer one was not usable when this run was resumed; it
+/// stays, because only its owner knows what it is worth, and it counts for nothing.
+void prune(const fs::path& folder, std::int64_t step, int keep) {
+  for (auto old : steps_in(folder)) {
+    if (old > step || keep-- > 0) continue;
+    const auto doomed = folder / temporary_name(old, ::getpid());
+    rename_path(folder / step_name(old), doomed);
+    remove_tree(doomed);
+  }
+}
+
+}  // namespace
+
+std::string step_name(std::int64_t step) { return fmt::format("{}{:012}", step_prefix, step); }
+
+std::string temporary_name(std::int64_t step, pid_t writer) {
+  return fmt::format("{}{}-{}", temporary_prefix, step_name(step), writer);
+}
+
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  const auto step = parse_integer(name.substr(step_prefix.size()), 0, max_checkpoint_step);
+  if (!step || step_name(*step) != name) return std::nullopt;
+  return *step;
+}
+
+std::vector<std::int64_t> steps_in(const fs::path& folder) {
+  std::vector<std::int64_t> steps;
+  for (const auto& name : names_in(folder))
+    if (const auto step = step_of(name)) steps.push_back(*step);
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+void remove_leftovers(const fs::path& folder) {
+  for (const auto& name : names_in(folder))
+    if (is_leftover(name)) remove_tree(folder / name);
+}
+
+void check_step(std::int64_t step) {
+  if (step < 0 || step > max_checkpoint_step)
+    throw CheckpointError(fmt::format("step {} is not from 0 to {}", step, max_checkpoint_step));
+}
+
+void write_index(const fs::path& checkpoint, const CheckpointIndex& index) {
+  const auto text = encode_index(index);
+  FileWriter file(checkpoint / index_name);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+std::string read_index_text(const fs::path& checkpoint) {
+  const FileReader file(checkpoint / index_name);
+  if (file.size_bytes() > max_index_bytes)
+    throw CheckpointError(fmt::format("index.json has {} bytes, more than the {} that are allowed",
+                                      file.size_bytes(), max_index_bytes));
+  std::string text(file.size_bytes(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, std::int64_t step,
+                            int keep_last) {
+  sync_folder(temporary);
+  const auto place = folder / step_name(step);
+  if (fs::exists(fs::symlink_status(place))) {
+    exchange_folders(temporary, place);
+  } else {
+    rename_path(temporary, place);
+  }
+  sync_folder(folder);
+  remove_tree(temporary);  // what was replaced
+  prune(folder, step, keep_last);
+  return place;
+}
+
+}  // namespace muster::worker

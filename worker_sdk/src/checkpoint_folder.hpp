@@ -1,0 +1,45 @@
+// The folder that holds a run's checkpoints: their names, what is written before it has one, what is kept.
+//
+//   step-<12 digits>            a whole checkpoint
+//   .tmp-step-<12 digits>-<pid> one that is being written, or what a writer that died has left; of no worth
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker_sdk/src/checkpoint_index.hpp"
+
+namespace muster::worker {
+
+constexpr std::int64_t max_checkpoint_step = 999'999'999'999;
+
+std::string step_name(std::int64_t step);
+std::string temporary_name(std::int64_t step, pid_t writer);
+/// Nothing for a name that is not a checkpoint's.
+std::optional<std::int64_t> step_of(const std::string& name);
+
+/// Newest first.
+std::vector<std::int64_t> steps_in(const std::filesystem::path& folder);
+
+/// Of processes that are gone, and of this one.
+void remove_leftovers(const std::filesystem::path& folder);
+
+/// Throws CheckpointError for a step that has no name.
+void check_step(std::int64_t step);
+
+void write_index(const std::filesystem::path& checkpoint, const CheckpointIndex& index);
+/// As text, so that it can be sent to others; decode_index() takes it.
+std::string read_index_text(const std::filesystem::path& checkpoint);
+
+/// Makes the finished folder `temporary`, with its index, visible as the checkpoint of `step`, removes what it
+/// replaces, and all but the `keep_last` newest. All of it is on disk before and after. Returns its path.
+std::filesystem::path publish_checkpoint(const std::filesystem::path& temporary,
+                                         const std::filesystem::path& folder, std::int64_t step,
+                                         int keep_last);
+
+}  // namespace muster::worker

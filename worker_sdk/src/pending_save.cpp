@@ -1,0 +1,173 @@
+#include "worker_sdk/src/pending_save.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <bit>
+#include <charconv>
+#include <chrono>
+
+#include "worker_sdk/src/checkpoint_folder.hpp"
+#include "worker_sdk/src/files.hpp"
+#include "worker_sdk/src/group_texts.hpp"
+#include "worker_sdk/src/safetensors_file.hpp"
+
+namespace muster::worker {
+namespace {
+
+/// What each rank puts into its place of the report; the sum over all ranks is everyone's.
+enum Field : std::size_t {
+  field_done,
+  field_failed,
+  field_bytes,
+  field_checksum_high,
+  field_checksum_low,
+  field_count
+};
+
+constexpr int background_niceness = 10;
+constexpr std::size_t half_digits = 16;
+
+std::int64_t half_of(const std::string& checksum, std::size_t from) {
+  std::uint64_t value = 0;
+  std::from_chars(checksum.data() + from, checksum.data() + from + half_digits, value, 16);
+  return std::bit_cast<std::int64_t>(value);
+}
+
+std::string checksum_of_halves(std::int64_t high, std::int64_t low) {
+  return fmt::format("{:016x}{:016x}", std::bit_cast<std::uint64_t>(high), std::bit_cast<std::uint64_t>(low));
+}
+
+}  // namespace
+
+PendingSave::PendingSave(ProcessGroup& group, SaveTask task)
+    : group_(group),
+      task_(std::move(task)),
+      report_(
+          std::make_shared<std::vector<std::int64_t>>(field_count * static_cast<std::size_t>(group.size()))) {
+  if (task_.part) {
+    job_ = std::async(std::launch::async, [this] { return write_part(); });
+  } else {
+    done_.emplace();
+  }
+}
+
+PendingSave::~PendingSave() {
+  // The backend may still write there, and waiting could take as long as a collective's timeout.
+  static auto& kept = *new std::vector<std::shared_ptr<std::vector<std::int64_t>>>();
+  if (answer_ && !answer_->done()) kept.push_back(report_);
+}
+
+PendingSave::Done PendingSave::write_part() const {
+  // Of this thread alone: on Linux niceness is a thread's. Where it is refused, the save is only less modest.
+  if (task_.urgency == Urgency::background) (void)::setpriority(PRIO_PROCESS, 0, background_niceness);
+  try {
+    make_folder(task_.folder);
+    make_folder(task_.temporary);
+    const auto name = part_name(*task_.part, task_.index.parts.size());
+    remove_tree(task_.temporary / name);  // of a process that had this one's id
+    FileWriter file(task_.temporary / name);
+    write_tensors(file, task_.tensors, {});
+    file.commit();
+    return {{name, file.size_bytes(), file.checksum()}, {}};
+  } catch (const CheckpointError& error) {
+    return {{}, error.what()};
+  }
+}
+
+PendingSave::Done PendingSave::publish() const {
+  try {
+    make_folder(task_.temporary);  // nobody has, if there are no tensors
+    write_index(task_.temporary, task_.index);
+    publish_checkpoint(task_.temporary, task_.folder, task_.index.step, task_.keep_last);
+    return {};
+  } catch (const CheckpointError& error) {
+    return {{}, error.what()};
+  }
+}
+
+void PendingSave::ask() {
+  if (!done_ && job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    done_ = job_.get();
+  std::fill(report_->begin(), report_->end(), 0);
+  if (done_) {
+    const auto own =
+        std::span(*report_).subspan(field_count * static_cast<std::size_t>(group_.rank()), field_count);
+    own[field_done] = 1;
+    own[field_failed] = done_->error.empty() ? 0 : 1;
+    own[field_bytes] = static_cast<std::int64_t>(done_->part.bytes);
+    if (!done_->part.checksum.empty()) {
+      own[field_checksum_high] = half_of(done_->part.checksum, 0);
+      own[field_checksum_low] = half_of(done_->part.checksum, half_digits);
+    }
+  }
+  answer_ = group_.all_reduce(buffer_of(std::span(*report_)), ReduceOp::sum);
+}
+
+std::optional<SaveOutcome> PendingSave::take_answer() {
+  answer_->wait();
+  answer_ = nullptr;
+  return advance();
+}
+
+std::optional<SaveOutcome> PendingSave::advance() {
+  std::size_t writers = 0;
+  bool failure = false;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(group_.size()); ++rank) {
+    const auto report = std::span(*report_).subspan(field_count * rank, field_count);
+    if (report[field_done] == 0) return std::nullopt;
+    failure = failure || report[field_failed] != 0;
+    if (phase_ == Phase::publishing || report[field_bytes] == 0) continue;
+    auto& part = task_.index.parts.at(writers++);
+    part.bytes = static_cast<std::uint64_t>(report[field_bytes]);
+    part.checksum = checksum_of_halves(report[field_checksum_high], report[field_checksum_low]);
+  }
+  if (failure) return failed();
+  if (phase_ == Phase::publishing)
+    return SaveOutcome{task_.index.step, task_.folder / step_name(task_.index.step), {}};
+  phase_ = Phase::publishing;
+  done_.reset();
+  if (group_.rank() == 0) {
+    job_ = std::async(std::launch::async, [this] { return publish(); });
+  } else {
+    done_.emplace();
+  }
+  return std::nullopt;
+}
+
+SaveOutcome PendingSave::failed() {
+  SaveOutcome outcome{.step = task_.index.step, .path = {}, .error = {}};
+  const auto errors = exchange_texts(group_, done_->error);
+  for (std::size_t rank = 0; rank < errors.size() && outcome.error.empty(); ++rank)
+    if (!errors[rank].empty())
+      outcome.error = errors.size() == 1 ? errors[rank] : fmt::format("rank {}: {}", rank, errors[rank]);
+  if (group_.rank() == 0) {
+    try {
+      remove_tree(task_.temporary);
+    } catch (const CheckpointError&) {
+      // What made the save fail is told; the litter is removed when the next run starts.
+    }
+  }
+  return outcome;
+}
+
+std::optional<SaveOutcome> PendingSave::poll() {
+  if (answer_) {
+    if (auto outcome = take_answer()) return outcome;
+  }
+  ask();
+  return std::nullopt;
+}
+
+SaveOutcome PendingSave::finish() {
+  for (;;) {
+    if (!answer_) {
+      if (job_.valid()) job_.wait();
+      ask();
+    }
+    if (auto outcome = take_answer()) return *outcome;
+  }
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,273 @@
+#include "muster/worker/sharded_checkpoint.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "worker_sdk/src/checkpoint_folder.hpp"
+#include "worker_sdk/src/checkpoint_reader.hpp"
+#include "worker_sdk/src/files.hpp"
+#include "worker_sdk/src/group_texts.hpp"
+#include "worker_sdk/src/pending_save.hpp"
+#include "worker_sdk/src/slice_plan.hpp"
+
+namespace muster::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Rows of tensors in memory of its own, kept from save to save: fresh memory costs more than the copying.
+class Snapshot {
+ public:
+  /// The tensors in their new place.
+  std::vector<TensorRef> take(std::vector<TensorRef> tensors) {
+    std::size_t bytes = 0;
+    for (const auto& tensor : tensors) bytes += tensor.bytes();
+    if (bytes > size_bytes_) {
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      size_bytes_ = bytes;
+    }
+    std::size_t next = 0;
+    for (auto& tensor : tensors) {
+      const auto count = tensor.bytes();
+      if (count > 0) std::memcpy(memory_.get() + next, tensor.data, count);
+      tensor.data = memory_.get() + next;
+      next += count;
+    }
+    return tensors;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t size_bytes_ = 0;
+};
+
+/// The first rank's error, empty if there is none; the same on every rank.
+std::string first_error(ProcessGroup& group, const std::string& own) {
+  std::array<std::int64_t, 1> failures{own.empty() ? 0 : 1};
+  group.all_reduce(buffer_of(std::span<std::int64_t>(failures)), ReduceOp::sum)->wait();
+  if (failures[0] == 0) return {};
+  const auto errors = exchange_texts(group, own);
+  for (std::size_t rank = 0; rank < errors.size(); ++rank)
+    if (!errors[rank].empty())
+      return errors.size() == 1 ? errors[rank] : fmt::format("rank {}: {}", rank, errors[rank]);
+  return {};
+}
+
+/// What `call` throws, as text.
+std::string error_of(const auto& call) {
+  try {
+    call();
+    return {};
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::size_t TensorSlice::row_bytes() const { return row_bytes_of(shape, type); }
+
+TensorSlice whole(const TensorRef& tensor) {
+  return {.name = tensor.name,
+          .type = tensor.type,
+          .shape = tensor.shape,
+          .first_row = 0,
+          .rows = rows_of(tensor.shape),
+          .saves = true,
+          .data = tensor.data};
+}
+
+struct ShardedCheckpoint::Impl {
+  fs::path folder;
+  CheckpointOptions options;
+  ProcessGroup& group;
+  std::vector<TensorSlice> slices;
+  std::vector<std::vector<TensorSlice>> by_rank;
+  SlicePlan plan;
+  pid_t writer = 0;  ///< rank 0's, in the names of what is not published yet
+  Snapshot snapshot;
+  std::unique_ptr<PendingSave> pending;
+
+  void agree();
+  std::vector<TensorRef> own_rows() const;
+  SaveTask task(std::int64_t step, const Facts& facts) const;
+  std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
+  std::string verify(CheckpointReader& reader) const;
+  void read(CheckpointReader& reader) const;
+  std::optional<LoadedCheckpoint> load(std::int64_t step, const std::string& index_text,
+                                       std::string& why_not);
+};
+
+/// Everyone learns what everyone holds.
+void ShardedCheckpoint::Impl::agree() {
+  if (group.rank() == 0) {
+    // If the folder cannot be read, the first load or save says so.
+    (void)error_of([&] { remove_leftovers(folder); });
+  }
+  for (const auto& text : exchange_texts(group, encode_slices(slices)))
+    by_rank.push_back(decode_slices(text));
+  writer = std::stoi(broadcast_text(group, std::to_string(::getpid()), 0));
+  plan = plan_slices(by_rank);
+}
+
+std::vector<TensorRef> ShardedCheckpoint::Impl::own_rows() const {
+  std::vector<TensorRef> tensors;
+  for (const auto& slice : slices)
+    if (slice.saves && slice.rows > 0)
+      tensors.push_back({slice.name, slice.type, shape_of_slice(slice.shape, slice.rows), slice.data});
+  return tensors;
+}
+
+SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) const {
+  SaveTask task{.folder = folder,
+                .temporary = folder / temporary_name(step, writer),
+                .keep_last = options.keep_last,
+                .index = {.step = step, .facts = facts, .parts = {}, .tensors = plan.tensors},
+                .part = plan.part_of_rank[static_cast<std::size_t>(group.rank())],
+                .tensors = own_rows()};
+  for (std::size_t part = 0; part < plan.parts; ++part)
+    task.index.parts.push_back({part_name(part, plan.parts), 0, {}});
+  return task;
+}
+
+std::optional<SaveOutcome> ShardedCheckpoint::Impl::end_if_known(std::optional<SaveOutcome> outcome) {
+  if (outcome) pending.reset();
+  return outcome;
+}
+
+/// Each part is looked at by one of the ranks that need it, each header by all that do.
+std::string ShardedCheckpoint::Impl::verify(CheckpointReader& reader) const {
+  std::vector<std::vector<std::size_t>> needed_by(reader.index().parts.size());
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    std::set<std::size_t> needed;
+    for (const auto& slice : by_rank[rank])
+      needed.merge(CheckpointReader::parts_of(*reader.find(slice.name), slice.first_row, slice.rows));
+    for (auto part : needed) needed_by[part].push_back(rank);
+  }
+  const auto own = static_cast<std::size_t>(group.rank());
+  return error_of([&] {
+    for (std::size_t part = 0; part < needed_by.size(); ++part) {
+      const auto& ranks = needed_by[part];
+      if (std::find(ranks.begin(), ranks.end(), own) == ranks.end()) continue;
+      if (ranks[part % ranks.size()] == own) reader.verify_part(part);
+      reader.open_part(part);
+    }
+  });
+}
+
+void ShardedCheckpoint::Impl::read(CheckpointReader& reader) const {
+  for (const auto& slice : slices)
+    reader.read_rows(*reader.find(slice.name), slice.first_row, slice.rows,
+                     {static_cast<std::byte*>(slice.data), slice.bytes()});
+}
+
+std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
+                                                              const std::string& index_text,
+                                                              std::string& why_not) {
+  const auto place = folder / step_name(step);
+  std::optional<CheckpointReader> reader;
+  why_not = error_of([&] {
+    reader.emplace(place, decode_index(index_text));
+    if (reader->index().step != step)
+      throw CheckpointError(fmt::format("index.json says step {}", reader->index().step));
+    std::vector<TensorRef> wanted;
+    for (const auto& tensor : plan.tensors)
+      wanted.push_back({tensor.name, tensor.type, tensor.shape, nullptr});
+    if (const auto reason = difference(reader->index(), wanted)) throw CheckpointError(*reason);
+  });
+  if (!why_not.empty()) return std::nullopt;  // all ranks have looked at the same text
+  why_not = first_error(group, verify(*reader));
+  if (!why_not.empty()) return std::nullopt;
+  // Only now, with everything seen to be whole, is the caller's memory written.
+  const auto error = first_error(group, error_of([&] { read(*reader); }));
+  if (!error.empty()) throw CheckpointError(error);
+  return LoadedCheckpoint{.step = step, .facts = reader->index().facts, .path = place, .skipped = {}};
+}
+
+ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options, ProcessGroup& group,
+                                     std::vector<TensorSlice> slices)
+    : impl_(std::make_unique<Impl>(Impl{.folder = std::move(folder),
+                                        .options = options,
+                                        .group = group,
+                                        .slices = std::move(slices),
+                                        .by_rank = {},
+                                        .plan = {},
+                                        .snapshot = {},
+                                        .pending = {}})) {
+  if (options.keep_last < 1)
+    throw std::invalid_argument(fmt::format("keep_last {}: at least 1 is needed", options.keep_last));
+  impl_->agree();
+}
+
+ShardedCheckpoint::~ShardedCheckpoint() = default;
+
+std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest() {
+  auto& group = impl_->group;
+  std::vector<std::int64_t> steps;
+  std::string error;
+  if (group.rank() == 0) error = error_of([&] { steps = steps_in(impl_->folder); });
+  error = broadcast_text(group, error, 0);
+  if (!error.empty()) throw CheckpointError(error);
+  std::array<std::int64_t, 1> count{static_cast<std::int64_t>(steps.size())};
+  group.broadcast(buffer_of(std::span<std::int64_t>(count)), 0)->wait();
+  if (count[0] == 0) return std::nullopt;
+  steps.resize(static_cast<std::size_t>(count[0]));
+  group.broadcast(buffer_of(std::span(steps)), 0)->wait();
+
+  std::vector<std::string> skipped;
+  for (auto step : steps) {
+    std::string index_text;
+    std::string why_not;
+    if (group.rank() == 0)
+      why_not = error_of([&] { index_text = read_index_text(impl_->folder / step_name(step)); });
+    why_not = broadcast_text(group, why_not, 0);
+    index_text = broadcast_text(group, index_text, 0);
+    std::optional<LoadedCheckpoint> loaded;
+    if (why_not.empty()) loaded = impl_->load(step, index_text, why_not);
+    if (loaded) {
+      loaded->skipped = std::move(skipped);
+      return loaded;
+    }
+    skipped.push_back(step_name(step) + ": " + why_not);
+  }
+  throw CheckpointError(fmt::format(
+      "{}: none of its {} checkpoints can be used ({}); move the folder away to start from the beginning",
+      impl_->folder.string(), steps.size(), fmt::join(skipped, "; ")));
+}
+
+void ShardedCheckpoint::start_save(std::int64_t step, const Facts& facts) {
+  if (saving()) throw std::logic_error("a save is under way: finish() it first");
+  check_step(step);
+  auto task = impl_->task(step, facts);
+  task.tensors = impl_->snapshot.take(std::move(task.tensors));
+  impl_->pending = std::make_unique<PendingSave>(impl_->group, std::move(task));
+}
+
+bool ShardedCheckpoint::saving() const { return impl_->pending != nullptr; }
+
+std::optional<SaveOutcome> ShardedCheckpoint::poll() {
+  if (!saving()) return std::nullopt;
+  return impl_->end_if_known(impl_->pending->poll());
+}
+
+std::optional<SaveOutcome> ShardedCheckpoint::finish() {
+  if (!saving()) return std::nullopt;
+  return impl_->end_if_known(impl_->pending->finish());
+}
+
+SaveOutcome ShardedCheckpoint::save(std::int64_t step, const Facts& facts) {
+  if (saving()) throw std::logic_error("a save is under way: finish() it first");
+  check_step(step);
+  auto task = impl_->task(step, facts);
+  task.urgency = Urgency::somebody_waits;
+  impl_->pending = std::make_unique<PendingSave>(impl_->group, std::move(task));
+  return *finish();
+}
+
+}  // namespace muster::worker
