@@ -29,6 +29,7 @@ RoundTimes times_of(const RoundRecord& record) {
 
 WorkersOptions with_offer(WorkersOptions options, const rendezvous::NodeOffer& offer) {
   options.node = offer.node;
+  options.host = offer.host;
   options.role = offer.role;
   options.local_workers = offer.local_workers;
   return options;

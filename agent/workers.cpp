@@ -55,9 +55,10 @@ void Workers::start(const rendezvous::Assignment& assignment, const std::string&
   slots_.clear();
   forget_old_rounds();
   slots_.reserve(static_cast<std::size_t>(options_.local_workers));
+  const Result<void> round_logs = open_round_logs();
   for (int local_rank = 0; local_rank < options_.local_workers; ++local_rank) {
     slots_.push_back(new_slot(local_rank));
-    const Result<void> started = start_one(slots_.back());
+    const Result<void> started = round_logs ? start_one(slots_.back()) : round_logs;
     if (started) continue;
     failed_to_start(slots_.back(), started.error());
     break;
@@ -77,6 +78,21 @@ void Workers::forget_old_rounds() {
   }
 }
 
+Result<void> Workers::open_round_logs() {
+  RoundLogs::Round round;
+  round.name.job = options_.run_id;
+  round.name.node = options_.node;
+  round.name.host = options_.host;
+  round.name.role = options_.role;
+  round.name.round = assignment_.round;
+  round.name.attempt = assignment_.restart_count;
+  round.folder = options_.log_folder;
+  round.first_rank = assignment_.first_rank;
+  round.local_workers = options_.local_workers;
+  logs_ = std::make_unique<RoundLogs>(executor_, options_.output, std::move(round));
+  return logs_->open();
+}
+
 Workers::Slot Workers::new_slot(int local_rank) {
   const int rank = assignment_.first_rank + local_rank;
   Slot slot;
@@ -85,12 +101,7 @@ Workers::Slot Workers::new_slot(int local_rank) {
   if (!options_.log_folder.empty())
     slot.folder = options_.log_folder / ("round-" + std::to_string(assignment_.round)) /
                   ("rank-" + std::to_string(rank));
-  WorkerLogOptions log;
-  log.folder = slot.folder;
-  log.prefix = options_.line_prefix ? options_.line_prefix(assignment_, local_rank)
-                                    : "[" + options_.role + std::to_string(local_rank) + "]:";
-  log.whole_lines = options_.local_workers > 1 || !log.prefix.empty();
-  slot.log = std::make_unique<WorkerLog>(executor_, std::move(log));
+  slot.log = std::make_unique<WorkerLog>(executor_, logs_->of(local_rank));
 
   WorkerRecord record;
   record.rank = rank;
@@ -103,6 +114,8 @@ Workers::Slot Workers::new_slot(int local_rank) {
 
 Result<void> Workers::start_one(Slot& slot) {
   if (const auto opened = slot.log->open(); !opened) return opened.error();
+  std::error_code no_error_file;  // the worker finds out by itself
+  if (!slot.folder.empty()) std::filesystem::create_directories(slot.folder, no_error_file);
   SpawnRequest request;
   request.executable = options_.executable;
   request.arguments = options_.arguments;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/core/events.hpp"
+#include "agent/logs/round_logs.hpp"
 #include "agent/logs/worker_log.hpp"
 #include "agent/process/descendants.hpp"
 #include "agent/process/guard.hpp"
@@ -27,6 +28,7 @@ namespace muster::agent {
 struct WorkersOptions {
   std::string run_id;
   rendezvous::NodeId node;
+  std::string host;  ///< this host's name, for people
   std::string role = "default";
   int local_workers = 1;
   std::string executable;                                ///< a path; no search
@@ -37,8 +39,7 @@ struct WorkersOptions {
   bool agent_store = true;                               ///< else rank 0 serves the worker store
   int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
   Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
-  /// Before each line on the console; nothing given: "[role + local rank]:", as torchrun.
-  std::function<std::string(const rendezvous::Assignment&, int local_rank)> line_prefix;
+  OutputOptions output = {};                             ///< what of theirs goes where
 };
 
 /// Used from one thread, the executor's, which must not run any more when this is destroyed. Emits
@@ -79,6 +80,7 @@ class Workers {
   };
 
   void forget_old_rounds();
+  Result<void> open_round_logs();
   Slot new_slot(int local_rank);
   Result<void> start_one(Slot& slot);
   void child_changed();
@@ -102,6 +104,7 @@ class Workers {
 
   rendezvous::Assignment assignment_;
   std::string channel_;
+  std::unique_ptr<RoundLogs> logs_;
   std::vector<Slot> slots_;
   std::vector<WorkerRecord> records_;
   int records_left_out_ = 0;

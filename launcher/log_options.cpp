@@ -9,18 +9,22 @@ namespace muster::launcher {
 
 namespace {
 
-constexpr long kMaxLocalRank = 1'000'000;
+constexpr long kMaxRank = 1'000'000;
 
 }  // namespace
 
-Result<std::optional<std::vector<int>>> parse_local_ranks(const std::string& text) {
-  std::optional<std::vector<int>> ranks;
+Result<std::optional<std::set<int>>> parse_rank_set(const std::string& text) {
+  std::optional<std::set<int>> ranks;
   if (text.empty()) return ranks;
   ranks.emplace();
   for (const std::string& part : parts_of(text, ',')) {
-    const auto rank = parse_integer(part, 0, kMaxLocalRank);
-    if (!rank) return Error{"", fmt::format("'{}' is not allowed", text), "it takes local ranks: 0,2,3"};
-    ranks->push_back(static_cast<int>(*rank));
+    const auto hyphen = part.find('-');
+    const auto first = parse_integer(part.substr(0, hyphen), 0, kMaxRank);
+    const auto last =
+        hyphen == std::string::npos ? first : parse_integer(part.substr(hyphen + 1), 0, kMaxRank);
+    if (!first || !last || *first > *last)
+      return Error{"", fmt::format("'{}' is not allowed", text), "it takes ranks: 0,2 or 0-3,8"};
+    for (long rank = *first; rank <= *last; ++rank) ranks->insert(static_cast<int>(rank));
   }
   return ranks;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/log_options.hpp"
 #include "launcher/option_values.hpp"
 
 namespace muster::launcher {
@@ -145,8 +146,9 @@ constexpr OptionRow kTable[] = {
      .section = logs,
      .kind = ValueKind::folder,
      .value_name = "FOLDER",
-     .help = "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; /dev/null: nowhere (a fresh "
-             "temporary one)",
+     .help = "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; with {job}, {node} or {host} in "
+             "it the "
+             "whole of FOLDER/; ${NAME} is a variable; /dev/null: nowhere (a fresh temporary one)",
      .apply = [](Options& options, Value value) -> Done {
        return read_text(options.log_dir, value, "the path of a folder, or /dev/null for no logs");
      }},
@@ -157,7 +159,6 @@ constexpr OptionRow kTable[] = {
      .value_name = "STREAMS",
      .words = "0 1 2 3",
      .help = "streams that go to files alone: 0 none, 1 stdout, 2 stderr, 3 both, or LOCAL-RANK:0-3,...",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
        return read_streams(options.logs.redirects, value);
      }},
@@ -168,24 +169,32 @@ constexpr OptionRow kTable[] = {
      .value_name = "STREAMS",
      .words = "0 1 2 3",
      .help = "streams that go to files and to the console, written as for --redirects",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done { return read_streams(options.logs.tee, value); }},
     {.long_name = "--local-ranks-filter",
      .variable = "PET_LOCAL_RANKS_FILTER",
      .section = logs,
      .value_name = "N,...",
      .help = "local ranks whose output the console shows (all)",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
-       return read_local_ranks(options.logs.console_ranks, value);
+       return read_rank_set(options.logs.console_local_ranks, value);
+     }},
+    {.long_name = "--ranks-filter",
+     .variable = "MUSTER_RANKS_FILTER",
+     .of_torchrun = false,
+     .section = logs,
+     .value_name = "N,...",
+     .help = "ranks of the whole job whose output the console shows: 0 or 0-3,8 (all)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_rank_set(options.logs.console_ranks, value);
      }},
     {.long_name = "--log-line-prefix-template",
      .variable = "PET_LOG_LINE_PREFIX_TEMPLATE",
      .older_variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
      .section = logs,
      .value_name = "TEXT",
-     .help = "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}",
-     .no_effect = kNotYet,
+     .help = "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${job}, "
+             "${node}, "
+             "${round}, ${attempt}, ${time} (for --tee \"[${role_name}${local_rank}]:\", else nothing)",
      .apply = [](Options& options, Value value) -> Done {
        options.logs.line_prefix = value;
        return {};
@@ -195,7 +204,6 @@ constexpr OptionRow kTable[] = {
      .section = logs,
      .value_name = "TEXT,...",
      .help = "lines of stdout that contain one of the texts go to one more file, of all workers",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
        options.logs.stdout_filters = parse_filter_texts(value);
        return {};
@@ -205,10 +213,49 @@ constexpr OptionRow kTable[] = {
      .section = logs,
      .value_name = "TEXT,...",
      .help = "the same for stderr",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
        options.logs.stderr_filters = parse_filter_texts(value);
        return {};
+     }},
+    {.long_name = "--log-match",
+     .variable = "MUSTER_LOG_MATCH",
+     .of_torchrun = false,
+     .section = logs,
+     .value_name = "REGEX",
+     .help = "lines of both streams that match, as grep -E says, also go to round-N/matched.log",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_expression(options.logs.match, value);
+     }},
+    {.long_name = "--log-file",
+     .variable = "MUSTER_LOG_FILE",
+     .of_torchrun = false,
+     .section = logs,
+     .value_name = "PATH",
+     .fallback = "round-{round}/rank-{rank}/{stream}.log",
+     .help = "one worker's file in the folder of the job (or elsewhere, if absolute); also {job}, {node}, "
+             "{host}, {role}, "
+             "{local_rank}, {attempt}, and ${NAME} for a variable",
+     .apply = [](Options& options, Value value) -> Done {
+       options.logs.file = value;
+       return {};
+     }},
+    {.long_name = "--pty",
+     .variable = "MUSTER_PTY",
+     .of_torchrun = false,
+     .section = logs,
+     .kind = ValueKind::flag,
+     .help = "workers write to terminals, so that lines come at once and progress bars are drawn",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.logs.terminals, value); }},
+    {.long_name = "--collapse",
+     .variable = "MUSTER_COLLAPSE",
+     .of_torchrun = false,
+     .section = logs,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "equal lines of several workers within TIME (such as 200ms) are one on the console, with their "
+             "ranks",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.logs.collapse.emplace(), value);
      }},
     {.long_name = "--logs-specs",
      .section = logs,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/endpoint.hpp"
+#include "launcher/log_options.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
@@ -122,10 +123,17 @@ Result<void> read_streams(std::optional<StreamMap>& streams, const std::string& 
   return {};
 }
 
-Result<void> read_local_ranks(std::optional<std::vector<int>>& ranks, const std::string& value) {
-  auto parsed = parse_local_ranks(value);
+Result<void> read_rank_set(std::optional<std::set<int>>& ranks, const std::string& value) {
+  auto parsed = parse_rank_set(value);
   if (!parsed) return parsed.error();
   ranks = std::move(*parsed);
+  return {};
+}
+
+Result<void> read_expression(std::optional<agent::LineMatcher>& matcher, const std::string& value) {
+  auto compiled = agent::LineMatcher::of_regex(value);
+  if (!compiled) return Error{"", compiled.error().what + ": " + compiled.error().why, compiled.error().next};
+  matcher = std::move(*compiled);
   return {};
 }
 

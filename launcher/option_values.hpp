@@ -3,10 +3,12 @@
 
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/logs/line_matcher.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "launcher/options.hpp"
@@ -31,7 +33,9 @@ Result<void> read_time(Duration& time, const std::string& value);
 Result<void> read_flag(bool& flag, const std::string& value);
 Result<void> read_numa_mode(std::optional<NumaMode>& mode, const std::string& value);
 Result<void> read_streams(std::optional<StreamMap>& streams, const std::string& value);
-Result<void> read_local_ranks(std::optional<std::vector<int>>& ranks, const std::string& value);
+Result<void> read_rank_set(std::optional<std::set<int>>& ranks, const std::string& value);
+/// As grep -E takes it.
+Result<void> read_expression(std::optional<agent::LineMatcher>& matcher, const std::string& value);
 /// "SIGTERM,SIGINT": numbers of those that are known and can be handled; the others are named in `notes`.
 Result<void> read_signals(LauncherOptions& options, const std::string& value);
 /// One of these.

@@ -119,6 +119,21 @@ Result<void> settle_nodes(LauncherOptions& options, const Environment& environme
   return {};
 }
 
+Result<void> settle_logs(LauncherOptions& options, const Environment& environment) {
+  options.logs.variable = [environment](std::string_view name) { return environment(std::string(name)); };
+  if (auto checked = agent::check_file_template(options.logs.file, options.logs.variable); !checked) {
+    Error error = checked.error();
+    error.what = options.names["--log-file"];
+    return error;
+  }
+  if (options.log_dir != "/dev/null") return {};
+  for (const char* name :
+       {"--log-file", "--log-match", "--duplicate-stdout-filters", "--duplicate-stderr-filters"})
+    if (const auto known_as = options.names.find(name); known_as != options.names.end())
+      options.notes.push_back(known_as->second + " has no effect here: --log-dir=/dev/null keeps no logs");
+  return {};
+}
+
 // What does not fit together, or is missing.
 Result<void> check_program(const LauncherOptions& options) {
   if (options.program.empty())
@@ -154,6 +169,7 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
   if (auto checked = check_program(options); !checked) return checked.error();
   if (auto settled = settle_store(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
+  if (auto settled = settle_logs(options, environment); !settled) return settled.error();
   return options;
 }
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "agent/logs/output_options.hpp"
 #include "base/error.hpp"
 #include "base/numa_mode.hpp"
 #include "base/time.hpp"
-#include "launcher/log_options.hpp"
 #include "launcher/rendezvous_options.hpp"
 #include "launcher/store_options.hpp"
 
@@ -39,10 +39,11 @@ struct LauncherOptions {
   bool no_python = false;
   bool module = false;
   bool run_path = false;
-  std::string log_dir;  ///< empty: a fresh folder in the temporary folder
-  std::string run_id;   ///< empty: with one node a fresh one; with more "none", as torchrun's
+  std::string
+      log_dir;         ///< may have fields, see run_folder.hpp; empty: a fresh folder in the temporary folder
+  std::string run_id;  ///< empty: with one node a fresh one; with more "none", as torchrun's
   std::string node_id;  ///< empty: made of this host's name
-  LogOptions logs;
+  agent::OutputOptions logs;
   Duration stop_grace = std::chrono::seconds(30);
   std::optional<Duration> shutdown_timeout;           ///< torchrun's grace at the end of the job
   std::optional<Duration> restart_grace;              ///< nothing: as stop_grace

@@ -42,6 +42,11 @@ std::string graces_text(const Graces& graces) {
                      human(graces.restart), human(graces.rescale));
 }
 
+std::filesystem::path log_place(const Plan& plan) {
+  const bool usual = plan.output.file == agent::kLogFileTemplate;
+  return usual ? plan.run_folder : plan.run_folder / plan.output.file;
+}
+
 }  // namespace
 
 std::string short_host_name() {
@@ -64,6 +69,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.without_effect = options.without_effect;
   plan.notes = options.notes;
   plan.store = options.store;
+  plan.output = options.logs;
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
@@ -79,7 +85,7 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
                                    ? std::string("no restart after a failure")
                                    : "up to " + counted(plan.max_restarts, "restart") + " after failures";
   const std::string logs =
-      plan.run_folder.empty() ? "no logs are kept" : "logs in " + plan.run_folder.string();
+      plan.run_folder.empty() ? "no logs are kept" : "logs in " + log_place(plan).string();
   const std::string address = standing.address.empty() ? "" : " (" + standing.address + ")";
   const std::string changes =
       plan.meeting ? fmt::format(", {} membership changes per hour", kMembershipChangesPerHour) : "";

@@ -35,6 +35,7 @@ struct Plan {
   int max_nodes = 1;
   std::optional<Meeting> meeting;  ///< with more than one node
   StoreOptions store;
+  agent::OutputOptions output;
   std::string role = "default";
   std::vector<std::string> without_effect;  ///< options that were set and change nothing
   std::vector<std::string> notes;           ///< more lines about what was set

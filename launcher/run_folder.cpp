@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <random>
+
+#include "agent/logs/fields.hpp"
+#include "base/file_name.hpp"
+#include "launcher/plan.hpp"
 
 namespace muster::launcher {
 
@@ -35,6 +38,34 @@ Result<std::filesystem::path> make_temporary(const std::string& run_id,
   return made(pattern);
 }
 
+// --log-dir with its fields filled in, and with what it does not name added to it.
+Result<std::filesystem::path> named_folder(const LauncherOptions& options, const std::string& run_id,
+                                           const std::string& node, const Environment& environment) {
+  bool names_job = false, names_node = false;
+  std::string unknown;
+  const auto field = [&](std::string_view name) -> std::optional<std::string> {
+    names_job |= name == "job" || name == "node" || name == "host";
+    names_node |= name == "node" || name == "host";
+    if (name == "job") return folder_name_of(run_id);
+    if (name == "node") return folder_name_of(node);
+    if (name == "host") return folder_name_of(short_host_name());
+    unknown = "{" + std::string(name) + "}";
+    return std::nullopt;
+  };
+  const auto variable = [&](std::string_view name) {
+    auto value = environment(std::string(name));
+    if (!value) unknown = "${" + std::string(name) + "}";
+    return value;
+  };
+  std::filesystem::path folder = agent::fill_fields(options.log_dir, field, variable);
+  if (!unknown.empty())
+    return Error{"--log-dir", fmt::format("'{}' is not known", unknown),
+                 "fields are {job} {node} {host}, and ${NAME} for a variable that is set"};
+  if (!names_job) folder /= folder_name_of(run_id);
+  if (options.max_nodes > 1 && !names_node) folder /= folder_name_of(node);
+  return made(folder);
+}
+
 }  // namespace
 
 Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& temporary) {
@@ -46,16 +77,7 @@ Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& 
 
 std::string fresh_run_id() { return fmt::format("{:08x}", std::random_device{}()); }
 
-std::string folder_name_of(const std::string& run_id) {
-  std::string name = run_id;
-  for (char& byte : name) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(byte)) || byte == '.' || byte == '_' || byte == '-';
-    if (!plain) byte = '_';
-  }
-  if (name.empty() || name[0] == '.') name.insert(0, "_");
-  return name;
-}
+std::string folder_name_of(const std::string& run_id) { return file_name_of(run_id); }
 
 std::string run_id_of(const LauncherOptions& options) {
   if (!options.run_id.empty()) return options.run_id;
@@ -66,11 +88,11 @@ Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, co
                                               const std::string& node, const Environment& environment) {
   if (options.log_dir == "/dev/null") return made("");
   if (options.log_dir.empty()) return make_temporary(run_id, environment("TMPDIR").value_or("/tmp"));
+  const auto named = named_folder(options, run_id, node, environment);
+  if (!named) return named.error();
   std::error_code error;
   // Workers may change their folder; the paths we print must stay true.
-  const auto base = std::filesystem::absolute(options.log_dir, error);
-  auto folder = base / folder_name_of(run_id);
-  if (options.max_nodes > 1) folder /= folder_name_of(node);
+  const auto folder = std::filesystem::absolute(*named, error);
   if (!error) std::filesystem::create_directories(folder, error);
   if (error) return errno_error(folder.string(), error.value(), kNext);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return errno_error(folder.string(), errno, kNext);

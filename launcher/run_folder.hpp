@@ -23,7 +23,8 @@ Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& 
 std::string run_id_of(const LauncherOptions& options);
 
 /// The folder, made if it is missing; below it come round-N/rank-R. Empty for --log-dir=/dev/null.
-///   --log-dir D   D/RUN-ID, and with more than one node D/RUN-ID/NODE
+///   --log-dir D   D/RUN-ID, and with more than one node D/RUN-ID/NODE. {job}, {node} and {host} in D stand for
+///                 themselves, and what D names so is not added; ${NAME} is a variable
 ///   else          $TMPDIR/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone ($TMPDIR: else /tmp)
 Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, const std::string& run_id,
                                               const std::string& node, const Environment& environment);

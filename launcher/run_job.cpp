@@ -87,7 +87,7 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.workers.descriptor_limit = make_room_for_descriptors(say);
   options.workers.agent_store = !plan.store.in_rank_zero;
   options.workers.usable_cpus = plan.usable_cpus;
-  options.workers.line_prefix = [](const rendezvous::Assignment&, int) { return std::string(); };
+  options.workers.output = plan.output;
   options.say = std::move(say);
   return options;
 }

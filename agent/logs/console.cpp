@@ -49,8 +49,10 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
       dropped_now_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
       return;
     }
-    append(lines);
     inside_line_ = lines.back() != '\n' && lines.back() != '\r';
+    if (queue_.empty()) lines.remove_prefix(write_at_once(lines));
+    if (lines.empty()) return;
+    append(lines);
     if (!waiting_) pump();
   }
 
@@ -92,6 +94,13 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   std::uint64_t dropped_lines() const { return dropped_before_ + dropped_now_; }
 
  private:
+  // As much as the console takes now goes there uncopied. What becomes of the rest, or of an error, is seen when
+  // the rest is written.
+  std::size_t write_at_once(std::string_view bytes) const {
+    const ssize_t written = fd_.write_some(bytes);
+    return written < 0 ? 0 : static_cast<std::size_t>(written);
+  }
+
   void append(std::string_view lines) {
     queued_bytes_ += lines.size();
     // The front block may be half-written, so it is never added to.

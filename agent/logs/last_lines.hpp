@@ -19,6 +19,8 @@ class LastLines {
 
   /// `line` as LineSplitter gives it, with its end.
   void add(std::string_view line);
+  /// Several lines together.
+  void add_all(std::string_view lines);
   std::vector<std::string> lines() const;
 
  private:

@@ -31,6 +31,22 @@ class LineSplitter {
     if (rest_.empty()) cut(bytes, sink);
   }
 
+  /// The same, but lines that lie together are handed on together: `sink` gets blocks of them. A line that is
+  /// longer than the limit may come in one piece here.
+  template <class Sink>
+  void feed_blocks(std::string_view bytes, Sink&& sink) {
+    const std::size_t first_end = rest_.empty() ? 0 : bytes.find('\n');
+    const std::size_t last_end = bytes.rfind('\n');
+    if (last_end == std::string_view::npos) return feed(bytes, sink);
+    if (!rest_.empty()) {
+      feed(bytes.substr(0, first_end + 1), sink);
+      bytes.remove_prefix(first_end + 1);
+    }
+    const std::size_t whole = bytes.rfind('\n') == std::string_view::npos ? 0 : bytes.rfind('\n') + 1;
+    if (whole > 0) sink(bytes.substr(0, whole));
+    cut(bytes.substr(whole), sink);
+  }
+
   /// The unfinished last line, if there is one.
   template <class Sink>
   void flush(Sink&& sink) {

@@ -1,7 +1,5 @@
 #include "agent/logs/worker_log.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -11,8 +9,8 @@
 #include <utility>
 
 #include "agent/logs/console.hpp"
-#include "agent/logs/last_lines.hpp"
-#include "agent/logs/lines.hpp"
+#include "agent/logs/output_ends.hpp"
+#include "agent/logs/worker_stream.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster::agent {
@@ -24,211 +22,143 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kReadsInOneGo = 16;                    // then the other streams get their turn
 constexpr std::size_t kLastReadBytes = 1024 * 1024;  // from a pipe that somebody else goes on filling
 
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe for a worker's output", errno);
-  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  // Only our end: the worker's end is another description and stays blocking.
-  if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return errno_error("pipe for a worker's output", errno);
-  return pipe;
-}
-
-// The worker's log on disk.
-struct LogFile {
-  std::filesystem::path path;
-  UniqueFd fd;
-  std::uint64_t dropped_bytes = 0;
-  int first_error = 0;
-
-  Result<void> open() {
-    fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
-    if (!fd) return errno_error(path.string(), errno);
-    return {};
-  }
-
-  void write(std::string_view bytes) {
-    while (fd && !bytes.empty()) {
-      const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return lose(bytes.size(), errno);
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
-  void lose(std::size_t bytes, int error_number) {
-    dropped_bytes += bytes;
-    if (first_error == 0) first_error = error_number;
-  }
-
-  void close() {
-    if (fd && ::close(fd.release()) != 0) lose(0, errno);
-  }
-};
-
 }  // namespace
 
 struct WorkerLog::Impl : std::enable_shared_from_this<WorkerLog::Impl> {
-  struct Stream {
-    Stream(const asio::any_io_executor& executor, Console::Stream console_stream, std::size_t max_line_bytes)
-        : console(console_stream), reader(executor), splitter(max_line_bytes) {}
+  struct Reading {
+    Reading(const asio::any_io_executor& executor, WorkerStream taker)
+        : reader(executor), stream(std::move(taker)) {}
 
-    Console::Stream console;
     asio::posix::stream_descriptor reader;
     UniqueFd child_end;
-    LogFile file;
-    LineSplitter splitter;
-    std::string block;  // lines of one read, with prefix, on their way to the console
+    std::shared_ptr<LogFile> file;
+    WorkerStream stream;
     bool ended = false;
   };
 
   Impl(asio::any_io_executor io, WorkerLogOptions given)
       : executor(std::move(io)),
         options(std::move(given)),
-        out(executor, Console::Stream::out, options.max_line_bytes),
-        err(executor, Console::Stream::err, options.max_line_bytes),
         last_lines(options.keep_lines),
-        limit_timer(executor) {
-    if (options.to_console && !options.console) options.console = Console::of(executor);
-    if (!options.to_console) options.console.reset();
-  }
+        out(executor, {{options, console}, Console::Stream::out, options.out, nullptr}),
+        err(executor, {{options, console}, Console::Stream::err, options.err, &last_lines}),
+        limit_timer(executor) {}
 
   Result<void> open();
-  Result<void> open_stream(Stream& stream, const char* file_name);
-  void read_when_ready(Stream& stream);
-  void read(Stream& stream);
-  void pause(Stream& stream);
-  bool read_once(Stream& stream);
-  void take(Stream& stream, std::string_view bytes);
-  void to_console(Stream& stream);
-  void add_line(Stream& stream, std::string_view line);
-  void report_loss(const LogFile& file);
-  void end(Stream& stream);
-  void read_the_rest(Stream& stream);
+  Result<void> open_ends(Reading& reading) const;
+  Result<void> open_files();
+  std::shared_ptr<LogFile> file_of(const StreamRoute& route);
+  void read_when_ready(Reading& reading);
+  void read(Reading& reading);
+  void pause(Reading& reading);
+  bool read_once(Reading& reading);
+  void end(Reading& reading);
+  void read_the_rest(Reading& reading);
   void finish(Duration limit, std::function<void()> when_done);
   void done_if_ended();
 
   asio::any_io_executor executor;
   WorkerLogOptions options;
-  Stream out;
-  Stream err;
+  std::function<Console&()> console = [this]() -> Console& {
+    if (!options.console) options.console = Console::of(executor);
+    return *options.console;
+  };
   LastLines last_lines;
+  Reading out;
+  Reading err;
   asio::steady_timer limit_timer;
+  Instant last_output = std::chrono::steady_clock::now();
   std::function<void()> done;
 };
 
 Result<void> WorkerLog::Impl::open() {
-  if (!options.folder.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.folder, error);
-    if (error) return errno_error(options.folder.string(), error.value());
-  }
-  if (auto opened = open_stream(out, "stdout.log"); !opened) return opened;
-  return open_stream(err, "stderr.log");
+  for (Reading* reading : {&out, &err})
+    if (auto opened = open_ends(*reading); !opened) return opened;
+  return open_files();
 }
 
-Result<void> WorkerLog::Impl::open_stream(Stream& stream, const char* file_name) {
-  if (!options.folder.empty()) {
-    stream.file.path = options.folder / file_name;
-    if (auto opened = stream.file.open(); !opened) return opened;
-  }
-  auto pipe = make_pipe();
-  if (!pipe) return pipe.error();
-  stream.reader.assign(pipe->read_end.release());
-  stream.child_end = std::move(pipe->write_end);
+Result<void> WorkerLog::Impl::open_ends(Reading& reading) const {
+  auto ends = options.terminal ? make_terminal() : make_pipe();
+  if (!ends) return ends.error();
+  reading.reader.assign(ends->reader.release());
+  reading.child_end = std::move(ends->worker);
   return {};
 }
 
-void WorkerLog::Impl::read_when_ready(Stream& stream) {
-  stream.reader.async_wait(asio::posix::stream_descriptor::wait_read,
-                           [weak = weak_from_this(), &stream](boost::system::error_code error) {
-                             const auto self = weak.lock();
-                             if (!error && self && !stream.ended) self->read(stream);
-                           });
-}
-
-void WorkerLog::Impl::read(Stream& stream) {
-  for (int count = 0; count < kReadsInOneGo; ++count) {
-    if (options.console && options.console->full(stream.console)) return pause(stream);
-    if (!read_once(stream)) break;
+Result<void> WorkerLog::Impl::open_files() {
+  const bool shared = options.out.file == options.err.file;
+  out.file = file_of(options.out);
+  err.file = shared ? out.file : file_of(options.err);
+  for (Reading* reading : {&out, &err}) {
+    if (!reading->file) continue;
+    if (reading == &out || !shared)
+      if (auto opened = reading->file->open(); !opened) return opened;
+    reading->stream.write_to(reading->file, shared);
   }
-  if (!stream.ended) read_when_ready(stream);
+  return {};
 }
 
-void WorkerLog::Impl::pause(Stream& stream) {
-  options.console->when_room(stream.console, [weak = weak_from_this(), &stream] {
+std::shared_ptr<LogFile> WorkerLog::Impl::file_of(const StreamRoute& route) {
+  if (route.file.empty()) return nullptr;
+  return std::make_shared<LogFile>(route.file, [this](const std::string& sentence) {
+    console().write(Console::Stream::err, "muster: " + sentence + "\n");
+  });
+}
+
+void WorkerLog::Impl::read_when_ready(Reading& reading) {
+  reading.reader.async_wait(asio::posix::stream_descriptor::wait_read,
+                            [weak = weak_from_this(), &reading](boost::system::error_code error) {
+                              const auto self = weak.lock();
+                              if (!error && self && !reading.ended) self->read(reading);
+                            });
+}
+
+void WorkerLog::Impl::read(Reading& reading) {
+  for (int count = 0; count < kReadsInOneGo; ++count) {
+    if (reading.stream.console_is_full()) return pause(reading);
+    if (!read_once(reading)) break;
+  }
+  if (!reading.ended) read_when_ready(reading);
+}
+
+void WorkerLog::Impl::pause(Reading& reading) {
+  console().when_room(reading.stream.console_stream(), [weak = weak_from_this(), &reading] {
     const auto self = weak.lock();
-    if (self && !stream.ended) self->read_when_ready(stream);
+    if (self && !reading.ended) self->read_when_ready(reading);
   });
 }
 
 // False when there is nothing (more) to read for now; the stream has ended if nothing will come any more.
-bool WorkerLog::Impl::read_once(Stream& stream) {
+bool WorkerLog::Impl::read_once(Reading& reading) {
   char buffer[kReadBytes];
-  const ssize_t size = ::read(stream.reader.native_handle(), buffer, sizeof buffer);
+  const ssize_t size = ::read(reading.reader.native_handle(), buffer, sizeof buffer);
   if (size > 0) {
-    take(stream, {buffer, static_cast<std::size_t>(size)});
+    last_output = std::chrono::steady_clock::now();
+    reading.stream.take({buffer, static_cast<std::size_t>(size)});
     return true;
   }
   if (size < 0 && errno == EINTR) return true;
   if (size < 0 && errno == EAGAIN) return false;
-  end(stream);
+  end(reading);
   return false;
 }
 
-void WorkerLog::Impl::take(Stream& stream, std::string_view bytes) {
-  const bool all_was_well = stream.file.first_error == 0;
-  stream.file.write(bytes);
-  if (all_was_well && stream.file.first_error != 0) report_loss(stream.file);
-  if (options.console && !options.whole_lines) options.console->write_part(stream.console, bytes);
-  if (&stream == &out && !(options.console && options.whole_lines)) return;  // nobody looks at its lines
-  stream.splitter.feed(bytes, [&](std::string_view line) { add_line(stream, line); });
-  to_console(stream);
-}
-
-void WorkerLog::Impl::add_line(Stream& stream, std::string_view line) {
-  if (&stream == &err) last_lines.add(line);
-  if (!options.console || !options.whole_lines) return;
-  stream.block.append(options.prefix).append(line);
-  if (line.back() != '\n' && line.back() != '\r') stream.block.push_back('\n');
-}
-
-void WorkerLog::Impl::to_console(Stream& stream) {
-  if (options.console) options.console->write(stream.console, stream.block);
-  stream.block.clear();
-}
-
-void WorkerLog::Impl::report_loss(const LogFile& file) {
-  if (!options.console) return;
-  options.console->write(
-      Console::Stream::err,
-      fmt::format("muster: {}: {}; the job goes on, {} bytes of this log are lost so far\n",
-                  file.path.string(), errno_text(file.first_error), file.dropped_bytes));
-}
-
-void WorkerLog::Impl::end(Stream& stream) {
-  if (stream.ended) return;
-  stream.ended = true;
-  stream.splitter.flush([&](std::string_view line) { add_line(stream, line); });
-  to_console(stream);
-  boost::system::error_code ignored;  // the reading end of a pipe: nothing can be lost here
-  stream.reader.close(ignored);
-  const bool all_was_well = stream.file.first_error == 0;
-  stream.file.close();
-  if (stream.file.dropped_bytes > 0 || (all_was_well && stream.file.first_error != 0))
-    report_loss(stream.file);
+void WorkerLog::Impl::end(Reading& reading) {
+  if (reading.ended) return;
+  reading.ended = true;
+  reading.stream.end();
+  boost::system::error_code ignored;  // the reading end: nothing can be lost here
+  reading.reader.close(ignored);
+  const bool other_writes_on = out.file == err.file && !(out.ended && err.ended);
+  if (reading.file && !other_writes_on) reading.file->close();
   done_if_ended();
 }
 
 // Somebody else holds the pipe: take what the worker has left in it.
-void WorkerLog::Impl::read_the_rest(Stream& stream) {
-  for (std::size_t taken = 0; taken < kLastReadBytes && !stream.ended; taken += kReadBytes)
-    if (!read_once(stream)) break;
-  end(stream);
+void WorkerLog::Impl::read_the_rest(Reading& reading) {
+  for (std::size_t taken = 0; taken < kLastReadBytes && !reading.ended; taken += kReadBytes)
+    if (!read_once(reading)) break;
+  end(reading);
 }
 
 void WorkerLog::Impl::finish(Duration limit, std::function<void()> when_done) {
@@ -260,18 +190,21 @@ int WorkerLog::child_stdout_fd() const { return impl_->out.child_end.get(); }
 int WorkerLog::child_stderr_fd() const { return impl_->err.child_end.get(); }
 
 void WorkerLog::started() {
-  for (Impl::Stream* stream : {&impl_->out, &impl_->err}) {
-    stream->child_end.reset();
-    impl_->read_when_ready(*stream);
+  for (Impl::Reading* reading : {&impl_->out, &impl_->err}) {
+    reading->child_end.reset();
+    impl_->read_when_ready(*reading);
   }
 }
 
 void WorkerLog::finish(Duration limit, std::function<void()> done) { impl_->finish(limit, std::move(done)); }
 
 std::vector<std::string> WorkerLog::last_stderr_lines() const { return impl_->last_lines.lines(); }
-std::filesystem::path WorkerLog::stderr_path() const { return impl_->err.file.path; }
+const std::filesystem::path& WorkerLog::stdout_path() const { return impl_->options.out.file; }
+const std::filesystem::path& WorkerLog::stderr_path() const { return impl_->options.err.file; }
 std::uint64_t WorkerLog::dropped_bytes() const {
-  return impl_->out.file.dropped_bytes + impl_->err.file.dropped_bytes;
+  const auto lost = [](const std::shared_ptr<LogFile>& file) { return file ? file->lost_bytes() : 0; };
+  return lost(impl_->out.file) + (impl_->err.file == impl_->out.file ? 0 : lost(impl_->err.file));
 }
+Instant WorkerLog::last_output() const { return impl_->last_output; }
 
 }  // namespace muster::agent

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "agent/logs/lines.hpp"
+
 namespace muster::agent {
 namespace {
 
@@ -34,6 +36,20 @@ TEST(LastLines, CutsVeryLongLines) {
   LastLines last(1);
   last.add(std::string(100'000, 'x') + "\n");
   EXPECT_EQ(last.lines().at(0).size(), LastLines::kMaxBytesPerLine);
+}
+
+TEST(LastLines, ManyTogetherAreAsOneByOne) {
+  for (const std::string text :
+       {"a\nb\nc\nd\ne", "a\nb\nc\nd\n", "\n\n\n\n", "a\n50%\r60%\rdone\nb\nc\n", "x", "a\n\n\nb\n\n\n"}) {
+    LastLines one_by_one(3), together(3);
+    for (LastLines* last : {&one_by_one, &together}) last->add("before\n");
+    for (LastLines* last : {&one_by_one, &together}) last->add("10%\r");
+    LineSplitter splitter(1000);
+    splitter.feed(text, [&](std::string_view line) { one_by_one.add(line); });
+    splitter.flush([&](std::string_view line) { one_by_one.add(line); });
+    together.add_all(text);
+    EXPECT_EQ(together.lines(), one_by_one.lines()) << text;
+  }
 }
 
 TEST(LastLines, ZeroKeepsNothing) {

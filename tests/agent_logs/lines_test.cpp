@@ -80,5 +80,37 @@ TEST(LineSplitter, AnyCutOfTheInputGivesTheSameLines) {
   }
 }
 
+TEST(LineSplitter, BlocksAreTheSameLinesTogether) {
+  std::mt19937 random(11);
+  const std::string alphabet = "ab\n\r\ncdef\r";
+  for (int seed = 0; seed < 300; ++seed) {
+    LineSplitter splitter(9);
+    std::string input, output;
+    const auto take = [&](std::string_view block) { output.append(block); };
+    for (int piece = 0; piece < 20; ++piece) {
+      std::string bytes;
+      for (std::size_t size = random() % 40; bytes.size() < size;)
+        bytes += alphabet[random() % alphabet.size()];
+      input += bytes;
+      splitter.feed_blocks(bytes, [&](std::string_view block) {
+        take(block);
+        ASSERT_TRUE(block.ends_with('\n') || block.ends_with('\r') || block.size() == 9u) << block;
+      });
+      ASSERT_LE(splitter.waiting_bytes(), 9u);
+    }
+    splitter.flush(take);
+    ASSERT_EQ(output, input) << "seed " << seed;
+  }
+}
+
+TEST(LineSplitter, BlocksAreNotCut) {
+  LineSplitter splitter(100);
+  std::vector<std::string> blocks;
+  const auto take = [&](std::string_view block) { blocks.emplace_back(block); };
+  splitter.feed_blocks("one\ntwo\nthr", take);
+  splitter.feed_blocks("ee\nfour\nfive\n", take);
+  EXPECT_THAT(blocks, ElementsAre("one\ntwo\n", "three\n", "four\nfive\n"));
+}
+
 }  // namespace
 }  // namespace muster::agent

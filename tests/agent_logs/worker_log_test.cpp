@@ -14,7 +14,10 @@
 #include <sstream>
 #include <string>
 
+#include "agent/logs/collapsed_console.hpp"
 #include "agent/logs/console.hpp"
+#include "agent/logs/matched_lines.hpp"
+#include "base/ranks.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster::agent {
@@ -70,10 +73,16 @@ struct WorkerLogTest : ::testing::Test {
   }
   ~WorkerLogTest() override { std::filesystem::remove_all(folder); }
 
-  WorkerLogOptions quiet() const {
+  WorkerLogOptions with_files() const {
     WorkerLogOptions options;
-    options.folder = folder / "rank-0";
-    options.to_console = false;
+    options.out.file = folder / "rank-0" / "stdout.log";
+    options.err.file = folder / "rank-0" / "stderr.log";
+    return options;
+  }
+
+  WorkerLogOptions quiet() const {
+    WorkerLogOptions options = with_files();
+    options.out.to_console = options.err.to_console = false;
     return options;
   }
 
@@ -159,8 +168,7 @@ TEST_F(WorkerLogTest, AGrandchildThatHoldsThePipeDelaysTheEndByTheLimitOnly) {
 TEST_F(WorkerLogTest, AFullDiskIsCountedAndStopsNothing) {
   std::filesystem::create_directories(folder / "rank-0");
   std::filesystem::create_symlink("/dev/full", folder / "rank-0/stdout.log");
-  WorkerLogOptions options = quiet();
-  options.to_console = true;
+  WorkerLogOptions options = with_files();
   options.console = file_console();
   WorkerLog log(io.get_executor(), options);
   ASSERT_TRUE(log.open());
@@ -180,7 +188,7 @@ TEST_F(WorkerLogTest, J1_LinesOfManyWorkersStayWhole) {
   for (int rank = 0; rank < 8; ++rank) {
     WorkerLogOptions options;
     options.console = console;
-    options.prefix = "[" + std::to_string(rank) + "]:";
+    options.out.prefix = options.err.prefix = LinePrefix("[" + std::to_string(rank) + "]:", {});
     logs.push_back(std::make_unique<WorkerLog>(io.get_executor(), options));
     ASSERT_TRUE(logs.back()->open());
     const std::string text(200, static_cast<char>('a' + rank));
@@ -205,8 +213,7 @@ TEST_F(WorkerLogTest, AConsoleThatNobodyReadsDoesNotStopTheWorker) {
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
-  WorkerLogOptions options = quiet();
-  options.to_console = true;
+  WorkerLogOptions options = with_files();
   options.console = std::make_shared<Console>(io.get_executor(), writer.get(), writer.get(),
                                               Console::Limits{64 * 1024, 50ms});
   WorkerLog log(io.get_executor(), options);
@@ -239,7 +246,7 @@ TEST_F(WorkerLogTest, AWorkerThatIsAloneShowsItsPromptsAtOnce) {
 
 TEST_F(WorkerLogTest, WithoutAFolderThereAreNoFilesButLastLines) {
   WorkerLogOptions options;
-  options.to_console = false;
+  options.out.to_console = options.err.to_console = false;
   WorkerLog log(io.get_executor(), options);
   ASSERT_TRUE(log.open());
   const pid_t pid = start_child(log, "err 2 kept");
@@ -249,15 +256,116 @@ TEST_F(WorkerLogTest, WithoutAFolderThereAreNoFilesButLastLines) {
   EXPECT_THAT(log.last_stderr_lines(), ElementsAre("kept 0", "kept 1"));
 }
 
-TEST_F(WorkerLogTest, AFolderThatCannotBeMadeIsNamed) {
+TEST_F(WorkerLogTest, AFolderThatCannotBeMadeIsNamedAndStopsNothing) {
   std::ofstream(folder / "file") << "x";
   WorkerLogOptions options;
-  options.folder = folder / "file" / "rank-0";
+  options.out.file = folder / "file" / "rank-0" / "stdout.log";
+  options.console = file_console();
   WorkerLog log(io.get_executor(), options);
-  const auto opened = log.open();
-  ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().sentence(), HasSubstr((folder / "file").string()));
-  EXPECT_THAT(opened.error().sentence(), HasSubstr("Not a directory"));
+  ASSERT_TRUE(log.open());
+  const pid_t pid = start_child(log, "out 1 hello");
+  log.started();
+  ASSERT_TRUE(finish(log, pid));
+  EXPECT_EQ(log.dropped_bytes(), 8u);
+  const std::string console = content(folder / "console");
+  EXPECT_THAT(console, HasSubstr((folder / "file/rank-0").string() +
+                                 ": Not a directory (ENOTDIR); the job goes on, this log is lost\n"));
+  EXPECT_THAT(console, HasSubstr("hello 0\n"));
+  EXPECT_THAT(console, HasSubstr("8 bytes of this log are lost so far\n"));
+}
+
+TEST_F(WorkerLogTest, AStreamThatIsNotShownGoesToItsFileAlone) {
+  WorkerLogOptions options = with_files();
+  options.out.to_console = false;
+  options.console = file_console();
+  WorkerLog log(io.get_executor(), options);
+  ASSERT_TRUE(log.open());
+  const pid_t pid = start_child(log, "out 1 quiet then err 1 shown");
+  log.started();
+  ASSERT_TRUE(finish(log, pid));
+  EXPECT_EQ(content(log.stdout_path()), "quiet 0\n");
+  EXPECT_EQ(content(log.stderr_path()), "shown 0\n");
+  EXPECT_EQ(content(folder / "console"), "shown 0\n");
+}
+
+TEST_F(WorkerLogTest, J7_OneFileForBothStreamsHasWholeLines) {
+  WorkerLogOptions options = quiet();
+  options.err.file = options.out.file;
+  WorkerLog log(io.get_executor(), options);
+  ASSERT_TRUE(log.open());
+  const pid_t pid = start_child(log, "out-part begin then err 500 " + std::string(300, 'e') +
+                                         " then out 500 " + std::string(300, 'o') + " then err-part end");
+  log.started();
+  ASSERT_TRUE(finish(log, pid));
+  std::istringstream lines(content(options.out.file));
+  std::map<std::size_t, int> lines_by_length;
+  for (std::string line; std::getline(lines, line);) ++lines_by_length[line.size() / 100];
+  EXPECT_EQ(lines_by_length[3], 1000) << "and the first of stdout has five bytes more";
+  EXPECT_EQ(lines_by_length[0], 1) << "end";
+  EXPECT_EQ(log.dropped_bytes(), 0u);
+}
+
+TEST_F(WorkerLogTest, MatchingLinesGoToOneMoreFileOfAllWorkers) {
+  const auto matched = std::make_shared<MatchedLines>(*LineMatcher::of_regex("^bad.*[13]$"),
+                                                      LogFile(folder / "round-1/matched.log", [](auto&) {}));
+  ASSERT_TRUE(matched->open());
+  for (const char* rank : {"0", "1"}) {
+    WorkerLogOptions options = quiet();
+    options.out.matched = options.err.matched = {matched};
+    WorkerName name;
+    name.rank = rank;
+    options.matched_prefix = LinePrefix("{rank}: ", name);
+    WorkerLog log(io.get_executor(), options);
+    ASSERT_TRUE(log.open());
+    const pid_t pid = start_child(log, "out 2 good then err 4 bad");
+    log.started();
+    ASSERT_TRUE(finish(log, pid));
+  }
+  EXPECT_EQ(content(folder / "round-1/matched.log"), "0: bad 1\n0: bad 3\n1: bad 1\n1: bad 3\n");
+}
+
+TEST_F(WorkerLogTest, J4_WithATerminalLinesComeAtOnceAndUnchanged) {
+  WorkerLogOptions options = with_files();
+  options.terminal = true;
+  options.console = file_console();
+  WorkerLog log(io.get_executor(), options);
+  ASSERT_TRUE(log.open());
+  EXPECT_EQ(::isatty(log.child_stdout_fd()), 1);
+  EXPECT_EQ(::isatty(log.child_stderr_fd()), 1);
+  const pid_t pid = start_child(log, "out 2000 line then err-part bar then err 1 end");
+  log.started();
+  ASSERT_TRUE(finish(log, pid));
+  std::string expected;
+  for (int line = 0; line < 2000; ++line) expected += "line " + std::to_string(line) + "\n";
+  EXPECT_EQ(content(log.stdout_path()), expected) << "also what was written just before the end";
+  EXPECT_EQ(content(log.stderr_path()), "barend 0\n");
+}
+
+TEST_F(WorkerLogTest, J6_EqualLinesOfManyWorkersAreOne) {
+  const auto console = file_console();
+  CollapsedConsole::Options collapse;
+  collapse.window = 10s;
+  collapse.shown_out = collapse.shown_err = {0, 1, 2, 3, 4, 5, 6, 7};
+  collapse.prefix_of = [](Console::Stream, const std::set<int>& ranks) {
+    return LinePrefix("[" + ranks_text(ranks) + "] ", {});
+  };
+  const auto collapsed = std::make_shared<CollapsedConsole>(io.get_executor(), console, collapse);
+  std::vector<std::unique_ptr<WorkerLog>> logs;
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < 8; ++rank) {
+    WorkerLogOptions options;
+    options.local_rank = rank;
+    options.console = console;
+    options.collapsed = collapsed;
+    logs.push_back(std::make_unique<WorkerLog>(io.get_executor(), options));
+    ASSERT_TRUE(logs.back()->open());
+    const std::string more = rank == 3 ? " then err 1 only-here" : "";
+    pids.push_back(start_child(*logs.back(), "err 2 deprecated" + more));
+    logs.back()->started();
+  }
+  for (std::size_t rank = 0; rank < logs.size(); ++rank) ASSERT_TRUE(finish(*logs[rank], pids[rank]));
+  EXPECT_EQ(content(folder / "console"),
+            "[ranks 0-7] deprecated 0\n[ranks 0-7] deprecated 1\n[rank 3] only-here 0\n");
 }
 
 TEST_F(WorkerLogTest, O3_AllDescriptorsCloseOnExec) {

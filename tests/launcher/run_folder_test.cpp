@@ -38,6 +38,24 @@ TEST(RunFolder, J5_LogDirHoldsOneFolderForTheRun) {
   EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))) << "an existing one is used again";
 }
 
+TEST(RunFolder, J7_LogDirMayNameJobNodeAndVariables) {
+  test::TemporaryFolder folder;
+  const auto environment = environment_of({{"SLURM_JOB_ID", "77"}});
+  const auto made = [&](const std::string& log_dir, int nodes) {
+    LauncherOptions options;
+    options.log_dir = folder / log_dir;
+    options.max_nodes = nodes;
+    const auto result = make_run_folder(options, "a/b", "n1", environment);
+    return result ? result->string().substr(folder.path().string().size() + 1) : result.error().sentence();
+  };
+  EXPECT_EQ(made("${SLURM_JOB_ID}", 1), "77/a_b");
+  EXPECT_EQ(made("x-{job}", 1), "x-a_b");
+  EXPECT_EQ(made("x-{job}", 2), "x-a_b/n1");
+  EXPECT_EQ(made("{node}/$SLURM_JOB_ID", 2), "n1/77");
+  EXPECT_THAT(made("{rank}", 1), HasSubstr("--log-dir: '{rank}' is not known"));
+  EXPECT_THAT(made("$NOT_SET", 1), HasSubstr("'${NOT_SET}' is not known"));
+}
+
 TEST(RunFolder, TheDefaultIsFreshAndForThisUserAlone) {
   test::TemporaryFolder folder;
   const auto environment = environment_of({{"TMPDIR", folder.path()}});

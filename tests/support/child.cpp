@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,6 +98,20 @@ void print(int fd, const Words& words) {
       write_all(fd, block.data(), block.size());
       block.clear();
     }
+  }
+}
+
+// When each line was written, in milliseconds of the monotonic clock.
+void print_stamps(const Words& words) {
+  for (long line = 0; line < number(words[0]); ++line) {
+    sleep_ms(number(words[1]));
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    char text[64];
+    const int size =
+        std::snprintf(text, sizeof text, "stamp %.3f\n",
+                      static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+    write_all(STDOUT_FILENO, text, static_cast<std::size_t>(size));
   }
 }
 
@@ -277,6 +292,7 @@ constexpr Step kSteps[] = {
     {"out", 2,
      [](const Words& words) { print(STDOUT_FILENO, words); }},  // LINES TEXT: "TEXT 0", "TEXT 1" ...
     {"err", 2, [](const Words& words) { print(STDERR_FILENO, words); }},
+    {"stamps", 2, print_stamps},  // LINES MILLISECONDS between them
     {"out-part", 1, [](const Words& words) { write_text(STDOUT_FILENO, words[0]); }},  // no newline
     {"err-part", 1, [](const Words& words) { write_text(STDERR_FILENO, words[0]); }},
     {"env", 1, print_environment},  // FILE, NUL-separated

@@ -1,0 +1,61 @@
+// Equal lines of several workers made one. Pure.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+/// A line waits, `window` at most, for the same line of the other workers; then it is handed on once, with all who
+/// wrote it. Each worker's lines keep their order, so a line joins only an equal one that stands after all that
+/// its writer has written so far. A worker that writes a line twice has it handed on twice.
+class LineCollapse {
+ public:
+  struct Line {
+    std::set<int> workers;
+    std::string text;
+  };
+  struct Limits {
+    Duration window = std::chrono::milliseconds(200);
+    std::size_t max_waiting_bytes = 1024 * 1024;  ///< beyond it the oldest lines do not wait any longer
+  };
+
+  LineCollapse(std::set<int> workers, Limits limits) : expected_(std::move(workers)), limits_(limits) {}
+
+  void add(int worker, std::string_view text, Instant now);
+  /// Nothing more comes of it, and nobody waits for it.
+  void ended(int worker) { expected_.erase(worker); }
+
+  /// What need not wait any longer, in its order.
+  std::vector<Line> take(Instant now);
+  /// When something will have waited long enough.
+  std::optional<Instant> wake_at() const;
+
+ private:
+  struct Waiting {
+    Line line;
+    Instant until;
+  };
+
+  bool complete(const Line& line) const;
+  void leave(std::vector<Line>& out);
+
+  std::set<int> expected_;
+  Limits limits_;
+  std::deque<Waiting> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t first_number_ = 0;                                              // of waiting_.front()
+  std::unordered_map<std::string, std::deque<std::uint64_t>> numbers_of_text_;  // of those that wait
+  std::map<int, std::uint64_t> next_number_of_;  // the first that a worker's next line may join
+};
+
+}  // namespace muster::agent
