@@ -192,6 +192,10 @@ void Workers::ended(Slot& slot, ExitCause cause) {
 }
 
 void Workers::output_taken(const Slot& slot) {
+  const auto silent = std::chrono::steady_clock::now() - slot.log->last_output();
+  records_[slot.record].last_output_unix_ms =
+      unix_time_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(silent).count();
+  records_[slot.record].lost_log_bytes = slot.log->dropped_bytes();
   WorkerOutput output;
   output.local_rank = slot.local_rank;
   output.initialised = store_used_();

@@ -6,15 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <sstream>
 #include <string_view>
 
 #include "agent/report/oom_evidence.hpp"
+#include "agent/report/screen_parts.hpp"
+#include "agent/report/traceback.hpp"
 
 namespace muster::agent {
 
 namespace {
 
 using rendezvous::WorkerFailure;
+
+constexpr std::size_t kMaxErrorBytes = 120;  // of an exception's text in the headline
 
 bool says(const WorkerFailure& failure, std::string_view text) {
   const auto has_text = [&](const std::string& line) { return line.find(text) != std::string::npos; };
@@ -46,6 +51,15 @@ constexpr std::array kKnownFaults = {
     KnownFault{"Address already in use", ", a port is taken", "see the last lines",
                "something else listens on the port; let the program use MASTER_PORT, or a port of 0"},
 };
+
+// From its error file, which has all of it, or else from its last lines.
+std::optional<Traceback> traceback_of(const WorkerFailure& failure) {
+  std::vector<std::string> lines;
+  std::istringstream message(failure.message);
+  for (std::string line; std::getline(message, line);) lines.push_back(line);
+  const auto found = find_traceback(lines);
+  return found ? found : find_traceback(failure.last_lines);
+}
 
 Advice by_signal(const WorkerFailure& failure) {
   switch (failure.cause.value) {
@@ -105,6 +119,10 @@ Advice advice_for(const WorkerFailure& failure) {
       if (says(failure, fault.text))
         return {std::string(fault.guess), std::string(fault.next), std::string(fault.more)};
   if (failure.cause.kind == ExitCause::Kind::signalled) return by_signal(failure);
+  if (const auto traceback = traceback_of(failure))
+    return {", " + clipped(traceback->error, kMaxErrorBytes),
+            "see " + (traceback->place.empty() ? "its last lines" : traceback->place),
+            "mend what its last lines say; the whole log is named above them"};
   if (failure.last_lines.empty() && failure.message.empty())
     return {", and wrote nothing to stderr", "see its log",
             "run the program alone to see why it exits; its stdout.log lies in the log folder"};

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/exit_cause.hpp"
+#include "base/time.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
 namespace muster::agent {
@@ -22,7 +23,9 @@ struct WorkerRecord {
   std::optional<ExitCause> end;  ///< none while it runs, or if its end was never seen
   std::int64_t started_unix_ms = 0;
   std::int64_t ended_unix_ms = 0;
-  std::string log_path;  ///< of its stderr; may be empty
+  std::string log_path;                  ///< of its stderr; may be empty
+  std::int64_t last_output_unix_ms = 0;  ///< when it printed last, or was started; 0: not known
+  std::uint64_t lost_log_bytes = 0;      ///< that did not reach its files
 };
 
 /// A round that did not get on, as far as the worker store could tell.
@@ -52,6 +55,7 @@ struct JobReport {
   std::string node;
   rendezvous::Outcome outcome;
   int stop_signal = 0;                ///< the signal to the launcher that ended the job; 0: none
+  Duration stop_grace{};              ///< what workers had to leave when it came
   std::vector<WorkerRecord> workers;  ///< of the newest rounds, in the order of their start
   int workers_left_out = 0;           ///< of older rounds
   std::vector<RoundTimes> rounds;     ///< the newest
@@ -61,7 +65,8 @@ struct JobReport {
 };
 
 /// The last thing on the screen. A failed job: under 30 lines, with the first failure, how it ended, its last
-/// lines, the consequences, the restarts used, what to do. Anything else: one line. Ends with a newline; each
+/// lines, the consequences, the restarts used, what to do. A stopped one: the same for what hung or had to be
+/// killed. Anything else: one line. Its first line says what happened and what to do next. Ends with a newline; each
 /// line of ours at the left margin begins with "muster: ".
 std::string render_report(const JobReport& report);
 

@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "agent/report/advice.hpp"
-#include "agent/report/harmless_text.hpp"
 #include "agent/report/report.hpp"
-#include "base/ranks.hpp"
+#include "agent/report/screen_parts.hpp"
 #include "base/time.hpp"
 
 namespace muster::agent {
@@ -18,24 +16,7 @@ namespace {
 using rendezvous::OutcomeKind;
 using rendezvous::WorkerFailure;
 
-// With all other lines the screen stays under 30.
-constexpr std::size_t kMaxLastLines = 16;
-constexpr std::size_t kMaxConsequenceLines = 4;
-constexpr std::size_t kMaxLineBytes = 300;
-
-std::string field(std::string_view name, std::string_view value) {
-  return fmt::format("  {:<14} {}\n", name, value);
-}
-
-std::string clipped(const std::string& raw, std::size_t max_bytes = kMaxLineBytes) {
-  std::string text = harmless(raw);
-  if (text.size() > max_bytes) {
-    while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
-    text = text.substr(0, max_bytes) + " ...";
-  }
-  if (text.find('\x1b') != std::string::npos) text += "\x1b[0m";  // a worker's colours end with its line
-  return text;
-}
+constexpr std::size_t kMaxLastLines = 16;  // with all other lines the screen stays under 30
 
 std::string when(std::int64_t unix_ms) {
   return clock_text(std::chrono::system_clock::time_point(std::chrono::milliseconds(unix_ms)));
@@ -58,42 +39,11 @@ std::string last_lines_text(const WorkerFailure& failure) {
   return text;
 }
 
-std::string how_it_ended_here(const ExitCause& end) {
-  if (end.stopped_by_muster)
-    return end.kind == ExitCause::Kind::signalled
-               ? "stopped by muster (" + signal_name(end.value) + ")"
-               : fmt::format("stopped by muster (exit code {})", end.value);
-  return end.sentence();
-}
-
 // The others of the first failure's round, grouped by how they ended.
 std::string consequences(const JobReport& report, const WorkerFailure& first) {
-  struct Group {
-    std::set<int> ranks;
-    std::int64_t last_ended_ms = 0;
-  };
-  std::map<std::string, Group> groups;
-  for (const WorkerRecord& worker : report.workers) {
-    if (worker.round != first.round || (worker.rank == first.rank && worker.pid == first.pid)) continue;
-    Group& group = groups[worker.end ? how_it_ended_here(*worker.end) : "never seen to end"];
-    group.ranks.insert(worker.rank);
-    group.last_ended_ms = std::max(group.last_ended_ms, worker.ended_unix_ms);
-  }
-  std::string text;
-  std::size_t lines = 0;
-  for (const auto& [how, group] : groups) {
-    if (++lines > kMaxConsequenceLines) {
-      text += field("", "others ended in other ways: see the status file");
-      break;
-    }
-    const auto after =
-        std::chrono::milliseconds(std::max<std::int64_t>(0, group.last_ended_ms - first.unix_time_ms));
-    const std::string time = group.last_ended_ms == 0 ? ""
-                             : after.count() == 0     ? " at once"
-                                                      : " within " + human(after);
-    text += field(lines == 1 ? "consequences" : "", clipped(ranks_text(group.ranks) + " " + how + time));
-  }
-  return text;
+  return ends_of_round(
+      report, first.round, first.unix_time_ms, "consequences",
+      [&](const WorkerRecord& worker) { return worker.rank == first.rank && worker.pid == first.pid; });
 }
 
 std::string restarts_text(const rendezvous::Outcome& outcome) {
@@ -104,10 +54,6 @@ std::string restarts_text(const rendezvous::Outcome& outcome) {
   if (static_cast<int>(outcome.restarts.size()) < outcome.max_restarts && !outcome.reason.empty())
     text += "; no more, since " + outcome.reason;
   return text;
-}
-
-std::string status_hint(const JobReport& report) {
-  return report.status_path.empty() ? "" : "; status: " + report.status_path;
 }
 
 std::string failure_screen(const JobReport& report, const WorkerFailure& first) {
@@ -129,10 +75,6 @@ std::string failure_screen(const JobReport& report, const WorkerFailure& first) 
   text += field("restarts", clipped(restarts_text(report.outcome), 600));
   text += field("what to do", advice.more + status_hint(report));
   return text;
-}
-
-std::string logs_hint(const JobReport& report) {
-  return report.log_folder.empty() ? "" : "; logs in " + report.log_folder;
 }
 
 std::string success_line(const JobReport& report) {
@@ -166,9 +108,7 @@ std::string render_report(const JobReport& report) {
       return fmt::format("muster: job {} FAILED: {}{}\n", report.run_id, outcome.reason, status_hint(report));
     case OutcomeKind::stopped:
     case OutcomeKind::preempted:
-      return fmt::format("muster: job {} {}: {}{}{}\n", report.run_id,
-                         outcome.kind == OutcomeKind::stopped ? "ended" : "preempted", outcome.reason,
-                         logs_hint(report), status_hint(report));
+      return stopped_screen(report);
     case OutcomeKind::rendezvous_failed:
       return fmt::format("muster: job {} FAILED, rendezvous: {}{}\n", report.run_id, outcome.reason,
                          status_hint(report));

@@ -58,6 +58,8 @@ Json worker_json(const WorkerRecord& worker) {
   json["ended_ms"] = worker.end ? Json(worker.ended_unix_ms) : Json(nullptr);
   add_end(json, worker.end);
   json["log"] = worker.log_path;
+  json["last_output_ms"] = worker.last_output_unix_ms > 0 ? Json(worker.last_output_unix_ms) : Json(nullptr);
+  json["lost_log_bytes"] = worker.lost_log_bytes;
   return json;
 }
 

@@ -82,6 +82,16 @@ TEST(Screen, AWorkersControlSequencesCannotTouchTheReport) {
   EXPECT_EQ(text.find("\x1b["), text.find("\x1b[1;31m"));
 }
 
+TEST(Screen, I2_TheHeadlineHasTheExceptionAndItsPlace) {
+  JobReport report = sample_failed_job(ExitCause::exited(1));
+  report.outcome.first_failure->last_lines = {
+      "Traceback (most recent call last):", "  File \"/home/me/train.py\", line 42, in <module>",
+      "ValueError: " + std::string(500, 'v')};
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, StartsWith("muster: job mnist FAILED: rank 1 on n3 exited with code 1, ValueError: vvv"));
+  EXPECT_THAT(text, HasSubstr("vvv ...; see train.py line 42\n"));
+}
+
 TEST(Screen, NoRestartsAllowedIsSaid) {
   JobReport report = sample_failed_job();
   report.outcome.max_restarts = 2;
@@ -113,6 +123,9 @@ TEST(Screen, OtherEndsAreOneLine) {
     EXPECT_EQ(lines_of(text), 1);
     EXPECT_THAT(text, StartsWith("muster: job mnist "));
     EXPECT_THAT(text, HasSubstr("the reason"));
+    if (kind == OutcomeKind::stopped || kind == OutcomeKind::preempted) {
+      EXPECT_THAT(text, HasSubstr("the reason; the same command goes on from its newest checkpoint"));
+    }
   }
 }
 

@@ -1,10 +1,14 @@
 // What the workers print: on the console, and in files.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mount.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <map>
 
+#include "base/unique_fd.hpp"
 #include "tests/system/muster_job.hpp"
 
 namespace muster::test {
@@ -166,6 +170,49 @@ TEST(Logs, J7_FilesFollowTheTemplateAndARestartAppends) {
   EXPECT_THAT(matched, AllOf(HasSubstr("[default0]:bad 0\n"), HasSubstr("[default1]:worse 0\n")));
   EXPECT_EQ(count_lines(matched), 4);
   EXPECT_THAT(content(job.folder / "logs/t/round-2/filtered_stderr.log"), HasSubstr("[default1]:oh 0\n"));
+}
+
+// A file system of 64 KiB for the logs, on which the second round cannot even make its folders.
+TEST(Logs, AFullDiskStopsNoWorkerAndNoRestart) {
+  const Job job;
+  const std::string disk = job.folder / "disk";
+  std::filesystem::create_directory(disk);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "no tmpfs can be mounted here";
+  const auto ended =
+      job.run("--nproc-per-node=2 --max-restarts=1 --rdzv-id=full --log-dir=" + disk,
+              "out 2000 " + std::string(90, 'x') + " then touch " + (job.folder / "done-{round}-{rank}") +
+                  " then if-round 1 then await " + (job.folder / "done-1-0") + " then await " +
+                  (job.folder / "done-1-1") + " then if-rank 1 then exit 3");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(count_lines(ended.out), 2 * 2 * 2000) << "the console has all of it";
+  EXPECT_THAT(ended.err, HasSubstr("stdout.log: No space left on device (ENOSPC); the job goes on, "));
+  EXPECT_THAT(ended.err, HasSubstr(" bytes of this log are lost so far\n"));
+  EXPECT_THAT(ended.err, HasSubstr("succeeded after 1 restart"));
+  EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
+}
+
+// A terminal that is stopped, or a pager that nobody scrolls.
+TEST(Logs, AConsoleThatNobodyReadsStopsNoWorker) {
+  const Job job;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd unread(ends[0]);
+  const UniqueFd writer(ends[1]);
+  const std::string to_pipe =
+      "exec \"$@\" >/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(writer.get()) + " 2>&1";
+  std::vector<std::string> command{"/bin/sh", "-c", to_pipe, "sh"};
+  for (auto& word : muster_command("--nproc-per-node=2 --rdzv-id=slow --log-dir=" + (job.folder / "logs"),
+                                   "out 50000 " + std::string(90, 'x')))
+    command.push_back(word);
+  const auto ended = run(command, job.options());
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_FALSE(ended.timed_out);
+  for (const char* rank : {"0", "1"})
+    EXPECT_EQ(
+        count_lines(content(job.folder / ("logs/slow/round-1/rank-" + std::string(rank) + "/stdout.log"))),
+        50'000);
+  EXPECT_THAT(content(job.folder / "logs/slow/status.json"), HasSubstr("\"succeeded\""));
 }
 
 // "Given console filter rank 0 and rank 1 failing, when it ends, then rank 1's last lines are on the console."

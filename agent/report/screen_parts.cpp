@@ -1,0 +1,82 @@
+#include "agent/report/screen_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "agent/report/harmless_text.hpp"
+#include "base/ranks.hpp"
+#include "base/time.hpp"
+
+namespace muster::agent {
+
+namespace {
+
+constexpr std::size_t kMaxEndLines = 4;  // with all other lines the screens stay under 30
+
+std::string how_it_ended_here(const ExitCause& end) {
+  if (end.stopped_by_muster)
+    return end.kind == ExitCause::Kind::signalled
+               ? "stopped by muster (" + signal_name(end.value) + ")"
+               : fmt::format("stopped by muster (exit code {})", end.value);
+  return end.sentence();
+}
+
+struct Group {
+  std::set<int> ranks;
+  std::int64_t last_ended_ms = 0;
+};
+
+std::string time_text(const Group& group, std::int64_t since_unix_ms) {
+  if (group.last_ended_ms == 0) return "";
+  const auto after =
+      std::chrono::milliseconds(std::max<std::int64_t>(0, group.last_ended_ms - since_unix_ms));
+  return after.count() == 0 ? " at once" : " within " + human(after);
+}
+
+}  // namespace
+
+std::string field(std::string_view name, std::string_view value) {
+  return fmt::format("  {:<14} {}\n", name, value);
+}
+
+std::string clipped(const std::string& raw, std::size_t max_bytes) {
+  std::string text = harmless(raw);
+  if (text.size() > max_bytes) {
+    while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
+    text = text.substr(0, max_bytes) + " ...";
+  }
+  if (text.find('\x1b') != std::string::npos) text += "\x1b[0m";  // a worker's colours end with its line
+  return text;
+}
+
+std::string ends_of_round(const JobReport& report, int round, std::int64_t since_unix_ms,
+                          std::string_view name, const std::function<bool(const WorkerRecord&)>& left_out) {
+  std::map<std::string, Group> groups;
+  for (const WorkerRecord& worker : report.workers) {
+    if (worker.round != round || left_out(worker)) continue;
+    Group& group = groups[worker.end ? how_it_ended_here(*worker.end) : "never seen to end"];
+    group.ranks.insert(worker.rank);
+    group.last_ended_ms = std::max(group.last_ended_ms, worker.ended_unix_ms);
+  }
+  std::string text;
+  std::size_t lines = 0;
+  for (const auto& [how, group] : groups) {
+    if (++lines > kMaxEndLines) return text + field("", "others ended in other ways: see the status file");
+    text += field(lines == 1 ? name : "",
+                  clipped(ranks_text(group.ranks) + " " + how + time_text(group, since_unix_ms)));
+  }
+  return text;
+}
+
+std::string status_hint(const JobReport& report) {
+  return report.status_path.empty() ? "" : "; status: " + report.status_path;
+}
+
+std::string logs_hint(const JobReport& report) {
+  return report.log_folder.empty() ? "" : "; logs in " + report.log_folder;
+}
+
+}  // namespace muster::agent
