@@ -63,8 +63,10 @@ struct Transfer {
 
   void begin(const Call& call, std::uint64_t slot) const {
     const Ring ring(call);
-    if (incoming.length > 0) to.receive(ring.left(), slot, incoming.begin, incoming.length);
+    // In this order. What the neighbour has not asked for yet, the transport's own thread sends later; while we send it
+    // here and something comes in, that thread turns in circles until we let go of the connection.
     if (outgoing.length > 0) from.send(ring.right(), slot, outgoing.begin, outgoing.length);
+    if (incoming.length > 0) to.receive(ring.left(), slot, incoming.begin, incoming.length);
   }
   void finish(const Call& call) const {
     const Ring ring(call);
