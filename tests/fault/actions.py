@@ -61,6 +61,19 @@ def signal_random_worker(run, number):
     signal_processes([run.workers()[rank]], number)
 
 
+@sentence("stop a random worker")
+def stop_random_worker(run):
+    rank = run.dice.choice(sorted(run.workers()))
+    run.stopped_workers.append(run.workers()[rank])
+    signal_processes(run.stopped_workers[-1:], signal.SIGSTOP)
+
+
+@sentence("continue the stopped workers")
+def continue_workers(run):
+    signal_processes(run.stopped_workers, signal.SIGCONT)
+    run.stopped_workers.clear()
+
+
 @sentence("send SIGNAL to agent of HOSTS")
 def signal_agents(run, number, names):
     for name in run.scenario.resolve(names):

@@ -13,12 +13,13 @@ sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from netns_lab import Lab, await_that  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from host_setup import HostSetup  # noqa: E402
-from proof_leftovers import UseSampler, shared_memory  # noqa: E402
+from proof_leftovers import UseSampler  # noqa: E402
 from watch import Watch  # noqa: E402
 
 PATIENCE_S = float(os.environ.get("MUSTER_FAULT_PATIENCE_S", "120"))
 QUICK = ("join_timeout=60,last_call_timeout=1s,closed_grace=200ms,broken_grace=1s,settle_window=200ms,"
          "resume_window=60s")
+SDK = os.path.join(HERE, "..", "..", "worker_sdk", "python")
 HOST_MARK = "MUSTER_LAB_HOST"
 
 
@@ -35,8 +36,10 @@ class FaultRun:
         self.health = []  # (time, hosts that do not count as healthy from then on)
         self.starts = []  # (time, host)
         self.faults = []  # (time, sentence): what was done to the job
-        self.remembered = []
-        self.damaged_checkpoints = self.steps_repeated = 0
+        self.said = []  # (time, sentence): the same, with what mends it
+        self.remembered, self.stopped_workers = [], []
+        self.damaged_checkpoints = self.steps_repeated = self.samples_checked = 0
+        self.python = os.environ.get("PYTHON_EXEC", "/usr/bin/python3")
         self.ended_at = None
 
     def __enter__(self):
@@ -48,9 +51,12 @@ class FaultRun:
         self.watch.add(self.metrics_path)
         self.temporary = f"{self.folder}/tmp"
         os.mkdir(self.temporary)
-        self.shared_memory_before = shared_memory()
         self.use = UseSampler(self.pids_to_watch)
-        self.setup = HostSetup(self)
+        try:
+            self.setup = HostSetup(self)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def keep(self):
@@ -59,7 +65,7 @@ class FaultRun:
     def __exit__(self, kind, value, traceback):
         self.use.close()
         self.watch.close()
-        self.lab.__exit__(kind, value, traceback)
+        self.lab.__exit__(None, None, None)  # what is to be shown and kept is decided by whoever plays
 
     # What it starts
 
@@ -79,10 +85,10 @@ class FaultRun:
         rest = self.filled(rest)
         if name == "child":
             return [f"{self.bin}/muster_test_child", *rest]
-        if name == "python":
-            return [os.path.join(HERE, rest[0]), *rest[1:]]
         own = [f"--checkpoint-dir={self.folder}/checkpoint", f"--metrics-file={self.metrics_path}",
                f"--export={self.folder}/final.safetensors"]
+        if name == "python":
+            return [os.path.join(HERE, rest[0]), *rest[1:], *own]
         return [f"{self.bin}/{name}", *rest, *own, *self.setup.audit_options(name)]
 
     def options(self):
@@ -92,9 +98,8 @@ class FaultRun:
 
     def start(self, name):
         """A launcher on that host."""
-        environment = {HOST_MARK: name, "TMPDIR": self.temporary, "OMP_NUM_THREADS": "1", **self.setup.environment(name)}
-        if "PYTHON_EXEC" not in os.environ:
-            environment["PYTHON_EXEC"] = sys.executable
+        environment = {HOST_MARK: name, "TMPDIR": self.temporary, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": self.python,
+                       "PYTHONPATH": SDK, **self.setup.environment(name)}
         launch = self.lab.launch(self.hosts[name], self.options(), self.program(), environment,
                                  within=self.setup.within(name))
         self.watch.add(launch.output_path)
@@ -115,6 +120,10 @@ class FaultRun:
 
     def note(self, text):
         self.notes.append(text)
+
+    def transcript(self):
+        began = self.starts[0][0] if self.starts else 0
+        return "\n".join(f"{when - began:7.2f} s  {text}" for when, text in self.said)
 
     def mark_down(self, name, why):
         self.down[name] = why

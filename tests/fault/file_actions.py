@@ -48,10 +48,15 @@ def make_writable(run, folder):
     remount(run, folder, "rw")
 
 
+def checkpoints(run):
+    """Names, the newest last."""
+    folder = f"{run.folder}/checkpoint"
+    return sorted(entry for entry in os.listdir(folder) if entry.startswith("step-")) if os.path.isdir(folder) else []
+
+
 def newest_checkpoint_file(run):
     """The largest file of the newest checkpoint."""
-    folder = f"{run.folder}/checkpoint"
-    steps = sorted(entry for entry in os.listdir(folder) if entry.startswith("step-"))
+    folder, steps = f"{run.folder}/checkpoint", checkpoints(run)
     assert steps, "there is no checkpoint"
     path = os.path.join(folder, steps[-1])
     if not os.path.isdir(path):
@@ -99,3 +104,9 @@ def truncate_journal(run):
 @sentence("flip a bit of the journal")
 def flip_journal(run):
     flip(run, journal(run))
+
+
+@sentence("allow NUMBER more checkpoints to be lost")
+def allow_lost(run, count):
+    """Those that could not be saved: so many more steps may be repeated."""
+    run.damaged_checkpoints += count

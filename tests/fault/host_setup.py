@@ -1,7 +1,10 @@
-"""What a scenario's head asks for: disks of their own, limits and clocks of hosts, the audit of samples."""
+"""What a scenario's head asks for: disks of their own, limits, clocks and links of hosts, the audit of samples."""
 
 import os
 import subprocess
+import sys
+
+import slow_link
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -22,6 +25,8 @@ class HostSetup:
             self._mount(folder, size)
         for name in self._scenario.clocks:
             self.set_clock(name, self._scenario.clocks[name])
+        for name, (delay_s, rate) in self._scenario.links.items():
+            self._slow_down(name, delay_s, rate)
 
     def _mount(self, folder, size):
         path = f"{self._run.folder}/{folder}"
@@ -30,6 +35,17 @@ class HostSetup:
         words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "muster-lab", path]
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
             raise LeftOut("needs to mount a tmpfs")
+
+    def _slow_down(self, name, delay_s, rate):
+        if not self._run.lab.real:
+            raise LeftOut("needs a network for each host")
+        host, port = self._run.hosts[name], "9999"
+        words = [sys.executable, slow_link.__file__, port, str(delay_s * 1000), str(in_bytes(rate))]
+        proxy = self._run.lab.start(host, words)
+        proxy.await_output("ready")
+        self._run.helpers.append(proxy)
+        for rule in slow_link.RULES:
+            host.run("iptables", *rule, port)
 
     def clock_file(self, name):
         return f"{self._run.folder}/clock-{name}"

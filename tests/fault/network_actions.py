@@ -2,7 +2,7 @@
 
 from sentences import sentence
 
-DROP, RESET = ["-j", "DROP"], ["-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset"]
+DROP, RESET = ["-j", "DROP"], ["-j", "REJECT", "--reject-with", "tcp-reset"]
 
 
 def firewall(run, name, chain, *rule):
@@ -54,14 +54,14 @@ def cut_off_from_peers(run, name):
 def reset(run, name):
     """Each end that sends gets a reset, until the host is reconnected."""
     run.mark_down(name, "connections reset")
-    firewall(run, name, "OUTPUT", "-o", "eth0", *RESET)
-    firewall(run, name, "INPUT", "-i", "eth0", *RESET)
+    firewall(run, name, "OUTPUT", "-o", "eth0", "-p", "tcp", *RESET)
+    firewall(run, name, "INPUT", "-i", "eth0", "-p", "tcp", *RESET)
 
 
 @sentence("reset the connections of HOST to the daemon", needs_network=True)
 def reset_to_daemon(run, name):
     address, port = run.hosts[run.scenario.daemon or "n1"].address, str(run.lab.port)
-    firewall(run, name, "OUTPUT", "-d", address, "--dport", port, *RESET)
+    firewall(run, name, "OUTPUT", "-d", address, "-p", "tcp", "--dport", port, *RESET)
 
 
 @sentence("lose NUMBER percent of what HOST receives", needs_network=True)
@@ -93,4 +93,14 @@ def take_port(run, port, name):
             "print('taken', flush=True); time.sleep(600)")
     helper = run.lab.start(host, ["python3", "-c", code])
     helper.await_output("taken")
+    run.helpers.append(helper)
+
+
+@sentence("grab the port NUMBER on HOST as soon as it is free")
+def grab_port(run, port, name):
+    """A program that tries all the time, and says when it has it."""
+    host = run.hosts[name]
+    code = (f"import socket, time\nwhile True:\n try: s = socket.create_server(('{host.address}', {port})); break\n"
+            " except OSError: time.sleep(0.0005)\nprint('grabbed', flush=True); time.sleep(600)")
+    helper = run.lab.start(host, ["python3", "-c", code])
     run.helpers.append(helper)

@@ -1,13 +1,16 @@
 """Plays scenarios.
 
 usage: play.py BIN_DIR FILE [--seed S] [--keep] [--full]
+       play.py list | sentences
 Carries out the sentences of the file in their order, then checks the proofs that hold for every scenario. A failing
 one prints the command that replays it, and its folder with all logs stays. Exit code 77: left out, with the reason.
 """
 
 import argparse
+import glob
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -20,9 +23,16 @@ import proof_state
 import scenario_text
 from fault_run import FaultRun
 from host_setup import LeftOut
+from sentences import SENTENCES
 
 LEFT_OUT = 77
 FAULT_WORDS = ("send", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
+
+
+def await_answer(run, name):
+    """One after the other, so that ranks are in the order of hosts, and a scenario can say where rank 1 is."""
+    answer = re.compile(r"muster: .*( (is|are) here|round \d+)")
+    run.await_that(lambda: any(answer.match(line) for _, line in run.lines(name)), f"{name} is answered by the daemon")
 
 
 def follow(run):
@@ -30,6 +40,7 @@ def follow(run):
         run.start_daemon()
     for name in run.scenario.resolve(run.scenario.start):
         run.start(name)
+        await_answer(run, name)
     for step in run.scenario.steps:
         print(f"{time.monotonic() - run.began:7.2f} s  {step.text}", flush=True)
         if step.text.split()[0] in FAULT_WORDS:
@@ -58,7 +69,8 @@ def end(run):
 def prove(run):
     """The sentences of the proofs; AssertionError for one that does not hold."""
     run.watch.close()
-    checks = [proof_state, proof_samples, proof_progress] if run.scenario.is_training else []
+    checks = [proof_samples, proof_progress] if run.scenario.is_training else []
+    checks += [proof_state] if run.scenario.is_training and run.scenario.program[0] != "python" else []
     told = [proof.check(run) for proof in (*checks, proof_leftovers)]
     with open(f"{run.folder}/result.json", "w", encoding="utf-8") as f:
         json.dump({"scenario": run.scenario.name, "seed": run.seed, "phases": proof_progress.phases(run),
@@ -117,7 +129,26 @@ def left_out(scenario, full):
     return None
 
 
+def show_list():
+    for path in sorted(glob.glob(f"{os.path.dirname(os.path.abspath(__file__))}/*.scenario")):
+        scenario = scenario_text.read(path)
+        marks = ["in every run of the tests"] if scenario.always else []
+        marks += ["needs network namespaces"] if scenario.needs_network else []
+        marks += ["needs a tmpfs"] if scenario.disks else []
+        marks += ["needs faketime"] if scenario.clocks else []
+        marks += ["needs cgroups"] if any({"memory", "processes"} & set(l) for l in scenario.limits.values()) else []
+        print(scenario.name + (f"  ({', '.join(marks)})" if marks else ""))
+
+
+def show_sentences():
+    import actions  # noqa: F401  they make the sentences known
+    for known in sorted(SENTENCES, key=lambda s: s.pattern):
+        print(known.pattern)
+
+
 def main():
+    if sys.argv[1:] in (["list"], ["sentences"]):
+        return {"list": show_list, "sentences": show_sentences}[sys.argv[1]]()
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("file")

@@ -13,12 +13,6 @@ MIN_SAMPLES = 16
 SAMPLE_EVERY_S = 0.5
 
 
-def shared_memory():
-    with open("/proc/sysvipc/shm") as f:
-        segments = {line.split()[1] for line in f.readlines()[1:]}
-    return {*os.listdir("/dev/shm"), *segments}
-
-
 class UseSampler:
     """What each launcher and daemon uses, twice a second: {pid: [(descriptors, KiB)]}."""
 
@@ -90,15 +84,10 @@ def check_files(run):
 
 
 def check_shared_memory(run):
-    more = shared_memory() - run.shared_memory_before
-    held = set()
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/maps") as f:
-                held |= {name for name in more if f"/dev/shm/{name}" in f.read()}
-        except OSError:
-            continue
-    assert not more - held, f"left: shared memory {more - held}"
+    """Hosts with a network of their own have their own /dev/shm too."""
+    left = os.listdir(run.lab.shared_memory) if run.lab.real else []
+    left = [name for name in left if "faketime_" not in name]  # of the library that changes the clock
+    assert not left, f"left: shared memory {left}"
 
 
 def check(run):

@@ -17,6 +17,7 @@ class Ledger:
         self.resumes = 0
         self.drained_at = None
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
+        self.position = 0  # samples that the checked steps have used, as far as the places tell
         self._place = (0, 0, 0)  # step, epoch and position of the last resume
 
     def event(self, event):
@@ -60,6 +61,7 @@ class Ledger:
             return
         eaten, steps = position - last_position, step - last_step
         low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
+        self.position += eaten
         assert low <= eaten <= high and eaten % self.batch == 0, (
             f"samples: {eaten} in {steps} steps of {self.batch} a worker, with worlds of {self.worlds}")
 
@@ -70,17 +72,18 @@ def number_of(words, name, default):
 
 
 def check(run):
-    program, per_node = run.scenario.program, run.scenario.workers_per_node
+    program, per_node = run.filled(run.scenario.program), run.scenario.workers_per_node
     low, high = run.scenario.nodes
     ledger = Ledger(number_of(program, "--checkpoint-every", 200), number_of(program, "--batch-size", 64),
                     [n * per_node for n in range(low, high + 1)])
     ledger.allowed_more = run.damaged_checkpoints * ledger.every
     for _, event in run.metrics():
         ledger.event(event)
-    wanted = number_of(program, "--max-steps", None)
+    wanted = number_of(program, "--max-steps", number_of(program, "--steps", 0))
     if run.succeeded() and wanted:
         assert ledger.step == wanted, f"samples: ended at step {ledger.step} of {wanted}"
     run.steps_repeated = ledger.repeated
+    run.samples_checked = ledger.position
     told = f"samples: {ledger.step} steps in order, {ledger.repeated} repeated over {ledger.resumes} resumes"
     return told + audit(run)
 

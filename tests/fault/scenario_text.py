@@ -9,6 +9,7 @@
     disk: checkpoint 8M                   that folder is a disk of its own, of this size
     limit: n2 descriptors=64              what the launcher of that host may use: descriptors, processes, memory
     clock: n2 +15m                        that host's clock is off
+    link: n2 20ms 2M                      all it sends and receives comes so much later, at so many bytes a second
     runs: always                          in each run of the tests, and not only in --full ones
 
     await step 40
@@ -24,7 +25,7 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
-from sentences import FOLDERS, host, hosts, number, shift, understand
+from sentences import FOLDERS, host, hosts, number, seconds, shift, understand
 
 MAX_HOSTS = 16
 PROGRAMS = ("ddp_mnist", "fsdp_mlp", "child", "python")
@@ -56,6 +57,7 @@ class Scenario:
     disks: dict = field(default_factory=dict)
     limits: dict = field(default_factory=dict)
     clocks: dict = field(default_factory=dict)
+    links: dict = field(default_factory=dict)
     always: bool = False
     steps: list = field(default_factory=list)
 
@@ -65,7 +67,7 @@ class Scenario:
 
     @property
     def needs_network(self):
-        return any(step.sentence.needs_network for step in self.steps)
+        return bool(self.links) or any(step.sentence.needs_network for step in self.steps)
 
     def job_hosts(self):
         """Where launchers may run: everywhere but on the standing daemon's host."""
@@ -97,7 +99,8 @@ class Scenario:
 
     @property
     def is_training(self):
-        return self.program[0] in ("ddp_mnist", "fsdp_mlp")
+        """It writes a metrics file, keeps checkpoints, and goes on from them."""
+        return self.program[0] in ("ddp_mnist", "fsdp_mlp", "python")
 
 
 def two(words):
@@ -147,6 +150,12 @@ def _clock(scenario, words):
     scenario.clocks[host(name)] = shift(change)
 
 
+def _link(scenario, words):
+    if len(words) != 3 or not SIZE.fullmatch(words[2]):
+        raise ValueError("expected a host, a time and bytes a second, as in n2 20ms 2M")
+    scenario.links[host(words[0])] = (seconds(words[1]), words[2])
+
+
 def _runs(scenario, words):
     if words != ["always"]:
         raise ValueError("only 'always' can be said")
@@ -155,7 +164,7 @@ def _runs(scenario, words):
 
 HEAD = {
     "hosts": _hosts, "daemon": _daemon, "start": _start, "program": _program, "disk": _disk, "limit": _limit,
-    "clock": _clock, "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
+    "clock": _clock, "link": _link, "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
 }
 
 
@@ -175,7 +184,7 @@ def _check_whole(scenario):
     if not scenario.steps:
         raise ValueError("no sentence; an empty line ends the head")
     known = scenario.all_hosts()
-    named = [*scenario.limits, *scenario.clocks, *scenario.resolve(scenario.start)]
+    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.resolve(scenario.start)]
     named += [scenario.daemon] if scenario.daemon else []
     for step in scenario.steps:
         for value in step.values:

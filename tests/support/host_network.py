@@ -37,11 +37,12 @@ class Host:
 class HostNetwork:
     """`count` hosts n1, n2, ...; all that is made is noted in `registry`, which removes it.
 
-    With own_names each host has its own host name and name table, which knows all the others, and no name server.
+    With an `own` folder each host has its own host name and name table, which knows all the others, and no name server;
+    and all of them have their shared memory in that folder.
     """
 
-    def __init__(self, registry, count, own_names=False):
-        self._registry, self._count, self._own_names = registry, count, own_names
+    def __init__(self, registry, count, own=None):
+        self._registry, self._count, self._own = registry, count, own
         self._tag = f"{os.getpid() % 1000000}"
         self.hosts = []
         self.real = self._make()
@@ -49,6 +50,9 @@ class HostNetwork:
             self.hosts = [Host(f"n{n}", f"127.0.0.{n}") for n in range(1, count + 1)]
 
     def _make(self):
+        if os.environ.get("MUSTER_LAB_LOOPBACK"):
+            print("MUSTER_LAB_LOOPBACK is set: loopback addresses stand in for hosts")
+            return False
         bridge = f"mbr{self._tag}"
         try:
             self._registry.note("link", bridge)
@@ -76,11 +80,19 @@ class HostNetwork:
         ip("-n", space, "link", "set", "eth0", "up")
         prefix = ["ip", "netns", "exec", space]
         host = Host(f"n{n}", f"{SUBNET}.{n}", space, prefix)
-        if self._own_names:
+        if self._own:
             self.write_table(host, "hosts", self._name_table())
             self.write_table(host, "resolv.conf", "# no name server\n")
-            host.prefix = [*prefix, "unshare", "--uts", "sh", "-c", f'hostname n{n} && exec "$@"', "sh"]
+            host.prefix = self._prefix_of_its_own(host)
         return host
+
+    def _prefix_of_its_own(self, host):
+        """Not by `ip netns exec`, which hides cgroups: it mounts another /sys."""
+        binds = [(self.table_path(host, "hosts"), "/etc/hosts"), (self.table_path(host, "resolv.conf"), "/etc/resolv.conf"),
+                 (self._own, "/dev/shm")]
+        mounts = " && ".join(f"mount --bind {what} {where}" for what, where in binds)
+        return ["nsenter", f"--net=/run/netns/{host.namespace}", "unshare", "--uts", "--mount", "sh", "-c",
+                f'hostname {host.name} && {mounts} && exec "$@"', "sh"]
 
     def _name_table(self):
         names = "".join(f"{SUBNET}.{n} n{n}\n" for n in range(1, self._count + 1))

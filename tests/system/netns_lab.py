@@ -71,7 +71,10 @@ class Lab:
         self.registry = RunRegistry()
         self.folder = self.registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
         self.registry.note("processes", self.folder)
-        self.network = HostNetwork(self.registry, self.count, self.own_names)
+        self.shared_memory = f"{self.folder}/shm"
+        if self.own_names:
+            os.mkdir(self.shared_memory, 0o777)
+        self.network = HostNetwork(self.registry, self.count, self.shared_memory if self.own_names else None)
         self.nodes, self.real = self.network.hosts, self.network.real
         self.port = 29400 if self.real else free_port()  # other tests use the same loopback addresses
         return self

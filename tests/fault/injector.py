@@ -1,0 +1,118 @@
+"""Breaks something at random moments and mends it a little later, in the words of scenarios."""
+
+import heapq
+import itertools
+import shlex
+import time
+
+import actions  # noqa: F401  they make the sentences known
+import file_actions
+from sentences import understand
+
+# What is said first, for how long (s) it stays so, what is said then; {host} is a healthy one of the job. "" as the end:
+# it mends itself.
+FAULTS = (
+    (4, "worker killed", "send SIGKILL to a random worker", (0, 0), ""),
+    (2, "worker stopped for a while", "stop a random worker", (0.5, 3), "continue the stopped workers"),
+    (3, "agent killed", "send SIGKILL to agent of {host}", (0.2, 3), "start {host}"),
+    (2, "agent terminated", "send SIGTERM to agent of {host}", (0.2, 3), "start {host}"),
+    (2, "host stopped for a while", "send SIGSTOP to all of {host}", (0.5, 6), "send SIGCONT to all of {host}"),
+    (3, "host killed", "send SIGKILL to all of {host}", (0.2, 3), "start {host}"),
+    (2, "host cut off", "cut off {host}", (0.5, 6), "reconnect {host}"),
+    (1, "host not heard", "cut off what {host} send", (0.5, 6), "reconnect {host}"),
+    (1, "host deaf", "cut off what {host} receive", (0.5, 6), "reconnect {host}"),
+    (1, "host cut off from the daemon", "cut off {host} from the daemon", (0.5, 6), "reconnect {host}"),
+    (2, "connections reset", "reset the connections of {host}", (0.1, 2), "reconnect {host}"),
+    (2, "daemon killed", "send SIGKILL to the daemon", (0, 3), "start the daemon"),
+    (1, "daemon stopped for a while", "send SIGSTOP to the daemon", (0.5, 2), "send SIGCONT to the daemon"),
+    (1, "checkpoint damaged", "flip a bit of the newest checkpoint", (0, 0), ""),
+    (1, "disk full", "fill the disk of checkpoint", (0.5, 3), "empty the disk of checkpoint"),
+    (1, "half of the hosts killed", "send SIGKILL to half of the hosts", (0.2, 2), "start whoever is down"),
+)
+
+
+class Injector:
+    def __init__(self, run, dice, every_s):
+        self._run, self._dice, self._every_s = run, dice, every_s
+        self._next_at = time.monotonic() + dice.expovariate(1 / every_s)
+        self._repairs, self._serial = [], itertools.count()  # (time, serial, sentence, what it frees)
+        self._busy = set()  # hosts, "daemon", "disk": broken now
+        self.counts = {}
+        self.done = []  # (time, sentence)
+
+    def step(self, now):
+        """What is due by now."""
+        while self._repairs and self._repairs[0][0] <= now:
+            _, _, text, freed = heapq.heappop(self._repairs)
+            self._busy -= freed
+            self._say(text)
+        if now >= self._next_at:
+            self._next_at = now + self._dice.expovariate(1 / self._every_s)
+            self._break_something(now)
+
+    def calm_down(self):
+        """Everything that is broken is mended now."""
+        while self._repairs:
+            _, _, text, freed = heapq.heappop(self._repairs)
+            self._busy -= freed
+            self._say(text)
+
+    def restart_ended(self):
+        """As an operator, or a scheduler, would; but not those that wait for their restart, or once the job is done."""
+        for name, launch in self._run.launches.items():
+            code = launch.process.poll()
+            if code not in (None, 0) and name not in self._busy and not self._run.succeeded():
+                self._say(f"start {name}")
+
+    def _break_something(self, now):
+        run = self._run
+        weights = [fault[0] for fault in FAULTS]
+        _, kind, text, (low, high), repair = self._dice.choices(FAULTS, weights)[0]
+        host = self._choose_host()
+        needs = self._needs(text, host)
+        if host is None or needs & self._busy or not self._possible(text):
+            return
+        before = set(run.down)
+        text, repair = text.format(host=host), repair.format(host=host)
+        if not self._say(text, is_fault=True):
+            return
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        broken = needs | (set(run.down) - before if "half" in text else set())
+        if repair:
+            self._busy |= broken
+            heapq.heappush(self._repairs, (now + self._dice.uniform(low, high), next(self._serial), repair, broken))
+
+    def _choose_host(self):
+        """A healthy one, if another one stays healthy."""
+        healthy = [name for name, launch in self._run.launches.items()
+                   if launch.process.poll() is None and name not in self._busy and name not in self._run.down]
+        return self._dice.choice(healthy) if len(healthy) > 1 else None
+
+    @staticmethod
+    def _needs(text, host):
+        if "{host}" in text:
+            return {host}
+        return {word for word in ("daemon", "disk", "worker", "half") if word in text.split()}
+
+    def _possible(self, text):
+        if "newest checkpoint" in text:
+            # Of two damaged ones the job could not know which is whole.
+            return self._run.damaged_checkpoints < 1 + self._run.step() // 100 and len(file_actions.checkpoints(self._run)) > 1
+        return "worker" not in text or bool(self._run.workers())
+
+    def _say(self, text, is_fault=False):
+        """False if it came too late: what it was about is gone."""
+        if text == "start whoever is down":
+            for name in [name for name, launch in self._run.launches.items() if launch.process.poll() is not None]:
+                self._say(f"start {name}")
+            return True
+        now = time.monotonic()
+        known, values = understand(shlex.split(text))
+        try:
+            known.act(self._run, *values)
+        except (ProcessLookupError, KeyError, FileNotFoundError):
+            return False
+        self._run.said.append((now, text))
+        if is_fault:
+            self._run.faults.append((now, text))
+        return True

@@ -1,0 +1,142 @@
+"""A PyTorch DDP script that is trained under every launcher: checkpoints, resumes at any world size, saves when asked.
+
+usage: torch_elastic.py --steps N --checkpoint-every K [--batch-size B] --checkpoint-dir D --metrics-file F --export F
+Needs nothing of muster: where muster_worker (worker_sdk/python) can be imported it also saves when the job changes its
+size. A sample's number decides what it is, so no data set is needed. The metrics are those of the trainers here.
+"""
+
+import argparse
+import json
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+try:
+    import muster_worker
+except ImportError:
+    muster_worker = None
+
+
+class Metrics:
+    """JSON lines, by rank 0 alone."""
+
+    def __init__(self, path, speaks):
+        self._file = open(path, "a", buffering=1) if speaks and path else None
+
+    def write(self, event, **values):
+        if self._file:
+            self._file.write(json.dumps({"event": event, **values}, separators=(",", ":")) + "\n")
+
+
+def batch_of(position, rank, world, size):
+    """As many samples as `size`, from the place that all ranks have come to."""
+    numbers = torch.arange(position + rank, position + world * size, world)
+    generator = torch.Generator().manual_seed(position * 1000 + rank)
+    x = torch.randn(len(numbers), 16, generator=generator)
+    return x, (numbers % 4).long()
+
+
+class State:
+    """What a checkpoint holds; rank 0 writes it, whole or not at all, and keeps the one before."""
+
+    def __init__(self, folder, model, optimizer):
+        self._folder, self._model, self._optimizer = folder, model, optimizer
+        self.step = self.position = 0
+        os.makedirs(folder, exist_ok=True)
+
+    def names(self):
+        return sorted((n for n in os.listdir(self._folder) if n.startswith("step-")), reverse=True)
+
+    def save(self):
+        if dist.get_rank() != 0:
+            return
+        path = os.path.join(self._folder, f"step-{self.step:08d}")
+        try:
+            torch.save({"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "step": self.step,
+                        "position": self.position}, path + ".new")
+            os.replace(path + ".new", path)
+        except (OSError, RuntimeError) as error:
+            print(f"checkpoint of step {self.step} not saved: {error}; training goes on", flush=True)
+        for old in self.names()[3:]:
+            os.unlink(os.path.join(self._folder, old))
+
+    def load(self):
+        """By rank 0, which tells the others; the reasons why newer ones were left out."""
+        found, skipped = None, []
+        for name in self.names() if dist.get_rank() == 0 else []:
+            try:
+                found = torch.load(os.path.join(self._folder, name), weights_only=True)
+                break
+            except Exception as error:  # whatever a damaged file leads to
+                skipped.append(f"{name}: {error}")
+        shared = [found]
+        dist.broadcast_object_list(shared, src=0)
+        if shared[0]:
+            self._model.load_state_dict(shared[0]["model"])
+            self._optimizer.load_state_dict(shared[0]["optimizer"])
+            self.step, self.position = shared[0]["step"], shared[0]["position"]
+        return bool(shared[0]), skipped
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--checkpoint-every", type=int, default=20)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--checkpoint-dir", required=True)
+    parser.add_argument("--metrics-file", default="")
+    parser.add_argument("--export", default="")
+    return parser.parse_args()
+
+
+def asked_to_save(worker):
+    return worker is not None and worker.drain_requested(dist)
+
+
+def train(options, worker, model, state, optimizer, metrics):
+    rank, world, saved = dist.get_rank(), dist.get_world_size(), state.step
+    while state.step < options.steps:
+        x, y = batch_of(state.position, rank, world, options.batch_size)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        state.step += 1
+        state.position += world * options.batch_size
+        metrics.write("step", step=state.step, epoch=0, loss=loss.item())
+        if worker:
+            worker.progress(state.step)
+        if state.step % options.checkpoint_every == 0:
+            state.save()
+            saved = state.step
+        if asked_to_save(worker):
+            if saved != state.step:
+                state.save()
+            metrics.write("drained", step=state.step, saved=True)
+            worker.drained(state.step)
+
+
+def main():
+    options = parse()
+    torch.set_num_threads(1)
+    worker = muster_worker.join() if muster_worker else None
+    dist.init_process_group("gloo")
+    torch.manual_seed(7)
+    model = DistributedDataParallel(torch.nn.Linear(16, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    state = State(options.checkpoint_dir, model, optimizer)
+    metrics = Metrics(options.metrics_file, dist.get_rank() == 0)
+    resumed, skipped = state.load()
+    if resumed:
+        metrics.write("resumed", step=state.step, epoch=0, position=state.position, skipped=skipped)
+    train(options, worker, model, state, optimizer, metrics)
+    if dist.get_rank() == 0 and options.export:
+        torch.save(model.module.state_dict(), options.export)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
