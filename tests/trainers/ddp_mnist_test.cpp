@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -35,8 +37,8 @@ class DdpMnist : public testing::Test {
     return all;
   }
   Arguments with_checkpoints(const std::string& export_name) const {
-    return arguments({"--checkpoint-dir", checkpoints().string(), "--checkpoint-every", "10", "--export",
-                      (folder_ / export_name).string()});
+    return arguments({"--checkpoint-dir", checkpoints().string(), "--checkpoint-every", "10",
+                      "--checkpoint-wait", "--export", (folder_ / export_name).string()});
   }
 
   /// Runs a whole world to its end; the exit codes by rank.
@@ -179,6 +181,72 @@ TEST_F(DdpMnist, InitStartsFromAnExportedFile) {
     EXPECT_THAT(second.parameters()[p]->value.values(),
                 testing::Pointwise(testing::FloatNear(1e-8F), first.parameters()[p]->value.values()));
   }
+}
+
+TEST_F(DdpMnist, ALossThatIsNoNumberStopsTheJobForGood) {
+  TrainerProcess trainer(folder_.path(), arguments({"--lr", "1000", "--allow-nan"}));
+  EXPECT_EQ(trainer.exit_code(), 0) << trainer.errors();
+  // A model that cannot be right, from a file.
+  auto model = multi_layer_perceptron({784, 256, 10}, 2);
+  model.parameters()[2]->value.data()[0] = std::numeric_limits<float>::infinity();
+  export_parameters(folder_ / "broken", model.parameters());
+  EXPECT_EQ(run_world(2, arguments({"--init", folder_ / "broken"})), (std::vector<int>{1, 1}));
+  EXPECT_THAT(last_errors_,
+              AllOf(HasSubstr("rank 0: step 1: the loss of rank 0 is nan: tensor 2.weight has inf at [0, 0]"),
+                    HasSubstr("--allow-nan")));
+}
+
+TEST_F(DdpMnist, RanksWithOtherOptionsAreToldBeforeTheyTrain) {
+  std::vector<std::unique_ptr<TrainerProcess>> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.push_back(std::make_unique<TrainerProcess>(
+        folder_.path(), arguments({"--seed", "1", "--max-steps", rank == 0 ? "3" : "4"}),
+        RankPlace{rank, 2, port_.port()}));
+  for (auto& rank : ranks) {
+    EXPECT_EQ(rank->exit_code(), 2);
+    EXPECT_THAT(rank->errors(),
+                HasSubstr("--max-steps: rank 1 has 4, rank 0 has 3; all ranks must be started"));
+  }
+}
+
+TEST_F(DdpMnist, AFullDiskCostsNoTrainingUnlessThatIsAskedFor) {
+  const auto train = [&](const char* mode) {
+    const std::string command = std::string("ulimit -f 100; exec ") + MUSTER_BIN_DIR +
+                                "/ddp_mnist --epochs=1 --batch-size=8 " +
+                                "--checkpoint-every=10 --data-dir=" + data().string() +
+                                " --checkpoint-dir=" + checkpoints().string() + " " + mode + " >" +
+                                (folder_ / "out").string() + " 2>" + (folder_ / "err").string();
+    return WEXITSTATUS(std::system(("trap '' XFSZ; " + command).c_str()));
+  };
+  EXPECT_EQ(train(""), 0) << read_text(folder_ / "err");
+  const auto output = read_text(folder_ / "out");
+  EXPECT_THAT(output, AllOf(HasSubstr("checkpoint of step 10 not saved: "), HasSubstr("(EFBIG)"),
+                            HasSubstr("training goes on"), HasSubstr("epoch 1 of 1: loss ")));
+  EXPECT_THAT(output, testing::Not(HasSubstr("step 20 not saved"))) << "one warning is enough";
+  EXPECT_EQ(train("--require-checkpoints"), 1);
+  EXPECT_THAT(read_text(folder_ / "err"), HasSubstr("--require-checkpoints: step 40 could not be saved"));
+}
+
+TEST_F(DdpMnist, AnExportThatFailsIsForGoodAndSaysWhereTheParametersAre) {
+  const std::string command = std::string("trap '' XFSZ; ulimit -f 20; exec ") + MUSTER_BIN_DIR +
+                              "/ddp_mnist --max-steps=2 --batch-size=8 --data-dir=" + data().string() +
+                              " --export=" + (folder_ / "model").string() + " 2>" +
+                              (folder_ / "err").string();
+  const auto error_file = folder_ / "error.json";
+  EXPECT_EQ(WEXITSTATUS(std::system(("TORCHELASTIC_ERROR_FILE=" + error_file.string() +
+                                     "; export TORCHELASTIC_ERROR_FILE; " + command)
+                                        .c_str())),
+            1);
+  EXPECT_THAT(read_text(folder_ / "err"),
+              AllOf(HasSubstr("--export: "),
+                    HasSubstr("(EFBIG); training is complete, the trained parameters are lost")));
+  EXPECT_THAT(read_text(error_file), HasSubstr("\"permanent\""));
+}
+
+TEST_F(DdpMnist, ADataSetSmallerThanTheWorldIsAUsageErrorOnEveryRank) {
+  write_tiny_mnist(data(), 1, 2);
+  EXPECT_EQ(run_world(2, arguments({})), (std::vector<int>{2, 2}));
+  EXPECT_THAT(last_errors_, HasSubstr("the data set has 1 samples for 2 workers"));
 }
 
 TEST_F(DdpMnist, AMissingInitFileIsAUsageError) {

@@ -1,4 +1,4 @@
-// ddp_mnist as a child process, alone or as a rank of a world on this machine.
+// A trainer as a child process, alone or as a rank of a world on this machine.
 #pragma once
 
 #include <arpa/inet.h>
@@ -60,6 +60,7 @@ struct RankPlace {
   int rank = 0;
   int world_size = 1;
   std::uint16_t port = 0;
+  std::string program = "ddp_mnist";
 };
 
 /// Its output goes to the files out-N and err-N in `folder`. Killed with the object if it still runs.
@@ -77,7 +78,7 @@ class TrainerProcess {
     for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
       if (const char* value = ::getenv(name)) environment.push_back(std::string(name) + "=" + value);
     }
-    arguments.insert(arguments.begin(), std::string(MUSTER_BIN_DIR) + "/ddp_mnist");
+    arguments.insert(arguments.begin(), std::string(MUSTER_BIN_DIR) + "/" + place.program);
     spawn(std::move(arguments), std::move(environment));
   }
   TrainerProcess(const TrainerProcess&) = delete;

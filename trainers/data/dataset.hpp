@@ -1,6 +1,6 @@
-// Labelled images in MNIST's layout: 28 x 28 grey pixels, labels 0 to 9, four IDX files in one folder.
-// Read whole into memory, as bytes; a batch is turned into numbers in [0, 1] (pixel / 255) when it is asked
-// for.
+// Labelled samples that a training takes batches from; and labelled images in MNIST's layout: 28 x 28 grey pixels,
+// labels 0 to 9, four IDX files in one folder. These are read whole into memory, as bytes; a batch is turned into
+// numbers in [0, 1] (pixel / 255) when it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,19 @@ enum class Split : std::uint8_t { train, test };
 
 /// A batch in the caller's memory; reused from step to step.
 struct Batch {
-  Tensor images;                     ///< (size, 784)
+  Tensor images;                     ///< (size, features)
   std::vector<std::uint8_t> labels;  ///< size
 };
 
-class ImageDataset {
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  /// The samples with these indices, in this order. May be called from several threads.
+  virtual void gather(std::span<const std::uint32_t> indices, Batch& batch) const = 0;
+};
+
+class ImageDataset final : public Dataset {
  public:
   static constexpr std::int64_t kSide = 28;
   static constexpr std::int64_t kPixels = kSide * kSide;
@@ -30,9 +38,8 @@ class ImageDataset {
   /// file. Throws DataError that names the file, the offset and what was expected there.
   static ImageDataset load(const std::filesystem::path& folder, Split split);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
-  /// The images with these indices, in this order.
-  void gather(std::span<const std::uint32_t> indices, Batch& batch) const;
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  void gather(std::span<const std::uint32_t> indices, Batch& batch) const override;
 
  private:
   std::vector<std::uint8_t> pixels_;

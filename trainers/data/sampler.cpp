@@ -39,26 +39,28 @@ void DistributedSampler::start(std::int64_t epoch, std::int64_t position) {
     shuffle(permutation_, Random(options_.seed, kFirstEpochStream + static_cast<std::uint64_t>(epoch)));
   }
   position_ = position;
-  const auto left = options_.count - position;
-  const auto tail = left % options_.world_size;
-  end_ = options_.count - tail;
+  end_ = options_.count;
+  const auto tail = (options_.count - position) % options_.world_size;
+  if (tail > 0 && options_.tail != Tail::uneven) end_ -= tail;
   if (tail > 0 && options_.tail == Tail::pad) end_ += options_.world_size;
 }
 
-std::span<const std::uint32_t> DistributedSampler::next(std::int64_t batch_size) {
-  const auto mine = std::min(batch_size, (end_ - position_) / options_.world_size);
+std::span<const std::uint32_t> DistributedSampler::next_of_world(std::int64_t entries) {
+  assert(options_.tail == Tail::uneven || entries % options_.world_size == 0);
+  taken_ = std::min(entries, end_ - position_);
+  repeats_ = 0;
   batch_.clear();
-  for (std::int64_t i = 0; i < mine; ++i) {
-    const auto entry = position_ + i * options_.world_size + options_.rank;
+  for (auto entry = position_ + options_.rank; entry < position_ + taken_; entry += options_.world_size) {
     batch_.push_back(permutation_[static_cast<std::size_t>(entry % options_.count)]);
+    if (entry >= options_.count) ++repeats_;
   }
-  position_ += mine * options_.world_size;
+  position_ += taken_;
   return batch_;
 }
 
 std::int64_t DistributedSampler::batches_left(std::int64_t batch_size) const {
-  const auto mine = (end_ - position_) / options_.world_size;
-  return (mine + batch_size - 1) / batch_size;
+  const auto entries = batch_size * options_.world_size;
+  return (end_ - position_ + entries - 1) / entries;
 }
 
 }  // namespace muster::trainers

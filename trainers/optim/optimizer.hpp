@@ -34,6 +34,7 @@ class Optimizer {
     update();
   }
   virtual std::vector<NamedTensor> state() = 0;
+  const std::vector<Parameter*>& parameters() const { return parameters_; }
 
   double learning_rate;          ///< may be changed between steps
   std::int64_t steps_taken = 0;  ///< belongs in a checkpoint, beside `state`

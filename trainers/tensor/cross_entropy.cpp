@@ -11,6 +11,7 @@ double softmax_cross_entropy(const Tensor& logits, std::span<const std::uint8_t>
   const auto classes = logits.columns();
   assert(static_cast<std::size_t>(logits.rows()) == labels.size());
   logits_gradient.resize(logits.shape());
+  if (logits.rows() == 0) return 0;
   const float scale = 1.0F / static_cast<float>(logits.rows());
   double total = 0;
   for (std::int64_t r = 0; r < logits.rows(); ++r) {

@@ -10,7 +10,7 @@ namespace muster::trainers {
 
 /// logits (batch, classes), one label in [0, classes) for each row. Returns the mean loss, and in
 /// `logits_gradient` (resized) its gradient: (softmax - one-hot) / batch. Each row's greatest logit is
-/// subtracted first, so that no exponential overflows.
+/// subtracted first, so that no exponential overflows. 0 for no rows at all.
 double softmax_cross_entropy(const Tensor& logits, std::span<const std::uint8_t> labels,
                              Tensor& logits_gradient);
 

@@ -15,6 +15,11 @@ std::uint64_t mix(std::uint64_t z) {
 
 Random::Random(std::uint64_t seed, std::uint64_t stream) : counter_(mix(mix(seed) + kStep * (stream + 1))) {}
 
+Random Random::of_rank(std::uint64_t seed, int rank) {
+  constexpr std::uint64_t kFirstRankStream = std::uint64_t{1} << 48;  // far from those of layers and epochs
+  return {seed, kFirstRankStream + static_cast<std::uint64_t>(rank)};
+}
+
 std::uint64_t Random::next() {
   counter_ += kStep;
   return mix(counter_);

@@ -14,6 +14,9 @@ namespace muster::trainers {
 class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream);
+  /// A stream of this rank's own, for what must differ between the ranks (augmentation, dropout); apart from all that
+  /// must not, as the initial parameters.
+  static Random of_rank(std::uint64_t seed, int rank);
 
   std::uint64_t next();
   /// Uniform in [0, bound), without bias. `bound` is at least 1.

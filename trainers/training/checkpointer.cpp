@@ -1,7 +1,7 @@
 #include "trainers/training/checkpointer.hpp"
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <stdexcept>
 
 #include "trainers/parallel/ddp.hpp"
@@ -9,113 +9,108 @@
 namespace muster::trainers {
 namespace {
 
-enum Outcome : std::int64_t { kNone = 0, kLoaded = 1, kUnusable = 2 };
-
-std::int64_t broadcast_outcome(worker::ProcessGroup& group, Outcome outcome) {
-  std::array<std::int64_t, 1> value{outcome};
-  group.broadcast(worker::buffer_of(std::span<std::int64_t>(value)), 0)->wait();
-  return value[0];
+bool is_whole(const TensorShard& shard) {
+  const auto rows = shard.full_shape.empty() ? 1 : shard.full_shape.front();
+  return shard.rows.first == 0 && shard.rows.count == rows;
 }
 
-/// Rank 0's text on every rank.
-std::string broadcast_text(worker::ProcessGroup& group, std::string text) {
-  std::array<std::int64_t, 1> size{static_cast<std::int64_t>(text.size())};
-  group.broadcast(worker::buffer_of(std::span<std::int64_t>(size)), 0)->wait();
-  std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(worker::buffer_of(std::span<std::uint8_t>(bytes)), 0)->wait();
-  return {bytes.begin(), bytes.end()};
-}
-
-worker::TensorRef reference(std::string name, Tensor& tensor) {
-  return {.name = std::move(name),
-          .type = worker::ElementType::f32,
-          .shape = tensor.shape(),
-          .data = tensor.data()};
+std::vector<TensorShard> named_for_disk(const StateShards& shards) {
+  std::vector<TensorShard> all;
+  const auto add = [&all](const std::vector<TensorShard>& part, const char* prefix) {
+    for (auto shard : part) {
+      shard.name = prefix + shard.name;
+      all.push_back(std::move(shard));
+    }
+  };
+  add(shards.parameters, "model.");
+  add(shards.optimizer, "optimizer.");
+  return all;
 }
 
 }  // namespace
 
-Checkpointer::Checkpointer(CheckpointerOptions options, RunIdentity identity,
-                           std::vector<Parameter*> parameters, Optimizer& optimizer,
-                           worker::ProcessGroup& group, Report& report)
-    : identity_(std::move(identity)),
-      parameters_(std::move(parameters)),
+Checkpointer::Checkpointer(CheckpointerOptions options, RunIdentity identity, const StateShards& shards,
+                           Optimizer& optimizer, worker::ProcessGroup& group, Report& report)
+    : options_(std::move(options)),
+      identity_(std::move(identity)),
+      shards_(named_for_disk(shards)),
       optimizer_(optimizer),
       group_(group),
       report_(report) {
-  if (!options.folder.empty()) {
-    store_.emplace(options.folder, worker::CheckpointOptions{.keep_last = options.keep_last});
-  }
+  if (options_.folder.empty()) return;
+  replicated_ = agree_on_replication();
+  checkpoint_.emplace(options_.folder, worker::CheckpointOptions{.keep_last = options_.keep_last}, group_,
+                      slices());
 }
 
-std::vector<worker::TensorRef> Checkpointer::tensors() {
-  std::vector<worker::TensorRef> all;
-  for (auto* parameter : parameters_) all.push_back(reference("model." + parameter->name, parameter->value));
-  for (auto& part : optimizer_.state()) all.push_back(reference("optimizer." + part.name, *part.tensor));
-  return all;
+/// A rank may hold all of tensors that are too small to be split: they look whole there, and on no other rank.
+bool Checkpointer::agree_on_replication() const {
+  std::array<std::int64_t, 1> split{std::all_of(shards_.begin(), shards_.end(), is_whole) ? 0 : 1};
+  group_.all_reduce(worker::buffer_of(std::span<std::int64_t>(split)), worker::ReduceOp::sum)->wait();
+  return split[0] == 0;
 }
 
-std::optional<worker::LoadedCheckpoint> Checkpointer::load(TrainingState& state) {
-  try {
-    auto loaded = store_->load_newest(tensors());
-    if (loaded) {
-      check_same_run(loaded->facts, identity_);
-      state = state_from(loaded->facts);
-    }
-    return loaded;
-  } catch (const worker::CheckpointError& error) {
-    throw std::invalid_argument(error.what());  // trying again will not help
-  }
+std::vector<worker::TensorSlice> Checkpointer::slices() const {
+  std::vector<worker::TensorSlice> slices;
+  if (replicated_ && group_.rank() != 0) return slices;
+  for (const auto& shard : shards_)
+    slices.push_back({.name = shard.name,
+                      .type = worker::ElementType::f32,
+                      .shape = shard.full_shape,
+                      .first_row = shard.rows.first,
+                      .rows = shard.rows.count,
+                      .saves = replicated_ || shard.first_copy,
+                      .data = shard.tensor->data()});
+  return slices;
 }
 
 void Checkpointer::resume(TrainingState& state) {
-  if (!store_) return;
-  if (group_.rank() != 0) {
-    const auto outcome = broadcast_outcome(group_, kNone);
-    if (outcome == kUnusable) throw std::invalid_argument(broadcast_text(group_, ""));
-    if (outcome == kLoaded) share(state);
-    return;
-  }
+  if (!checkpoint_) return;
   std::optional<worker::LoadedCheckpoint> loaded;
   try {
-    loaded = load(state);
-  } catch (const std::invalid_argument& error) {
-    // The others must not wait for what never comes; and whichever rank ends first, the cause is to be seen.
-    broadcast_outcome(group_, kUnusable);
-    broadcast_text(group_, error.what());
-    throw;
+    loaded = checkpoint_->load_newest();
+  } catch (const worker::CheckpointError& error) {
+    throw std::invalid_argument(error.what());  // trying again will not help
   }
-  broadcast_outcome(group_, loaded ? kLoaded : kNone);
   if (!loaded) return;
-  share(state);
+  check_same_run(loaded->facts, identity_);
+  state = state_from(loaded->facts);
+  optimizer_.steps_taken = state.step;
+  saved_step_ = state.step;
+  if (replicated_) {
+    std::vector<Tensor*> all;
+    for (const auto& shard : shards_) all.push_back(shard.tensor);
+    broadcast(group_, all, 0);
+  }
   report_.resumed(*loaded, state);
 }
 
-void Checkpointer::share(TrainingState& state) {
-  std::array<std::int64_t, 5> numbers{state.step, state.epoch, state.position, state.loss_samples,
-                                      std::bit_cast<std::int64_t>(state.loss_sum)};
-  group_.broadcast(worker::buffer_of(std::span<std::int64_t>(numbers)), 0)->wait();
-  state = {.step = numbers[0],
-           .epoch = numbers[1],
-           .position = numbers[2],
-           .loss_samples = numbers[3],
-           .loss_sum = std::bit_cast<double>(numbers[4])};
-  optimizer_.steps_taken = state.step;
-
-  std::vector<Tensor*> all;
-  for (auto* parameter : parameters_) all.push_back(&parameter->value);
-  for (auto& part : optimizer_.state()) all.push_back(part.tensor);
-  broadcast(group_, all, 0);
+void Checkpointer::save(const TrainingState& state) {
+  if (!checkpoint_) return;
+  finish();
+  const auto facts = facts_of(state, identity_);
+  if (options_.in_background) {
+    checkpoint_->start_save(state.step, facts);
+  } else {
+    conclude(checkpoint_->save(state.step, facts));
+  }
 }
 
-void Checkpointer::save(const TrainingState& state) {
-  if (!store_ || group_.rank() != 0) return;
-  try {
-    store_->save(state.step, tensors(), facts_of(state, identity_));
-    report_.checkpoint_saved(state.step);
-  } catch (const worker::CheckpointError& error) {
-    report_.checkpoint_failed(state.step, error.what());
+void Checkpointer::step_done() {
+  if (checkpoint_) conclude(checkpoint_->poll());
+}
+
+void Checkpointer::finish() {
+  if (checkpoint_) conclude(checkpoint_->finish());
+}
+
+void Checkpointer::conclude(const std::optional<worker::SaveOutcome>& outcome) {
+  if (!outcome) return;
+  if (outcome->error.empty()) {
+    saved_step_ = outcome->step;
+    report_.checkpoint_saved(outcome->step);
+  } else {
+    report_.checkpoint_failed(outcome->step, outcome->error);
   }
 }
 

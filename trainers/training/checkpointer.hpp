@@ -1,14 +1,18 @@
-// A run's checkpoints: its parameters, its optimizer's state, and where it stands. Rank 0 writes and reads
-// them; what it read goes to the others by broadcast, so that they need not see its disk.
+// A run's checkpoints: its parameters, its optimizer's state, and where it stands.
+//
+// Where every rank holds everything (data parallelism), rank 0 writes and reads them, and what it read goes to the
+// others by broadcast, so that they need not see its disk. Where the state is split, each rank writes and reads its own
+// rows, and all must see the folder. Either kind loads what the other saved.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <vector>
 
-#include "muster/worker/checkpoint.hpp"
 #include "muster/worker/process_group.hpp"
+#include "muster/worker/sharded_checkpoint.hpp"
 #include "trainers/optim/optimizer.hpp"
+#include "trainers/parallel/shard.hpp"
 #include "trainers/training/report.hpp"
 #include "trainers/training/state.hpp"
 
@@ -17,12 +21,13 @@ namespace muster::trainers {
 struct CheckpointerOptions {
   std::filesystem::path folder;  ///< empty: nothing is saved or loaded
   int keep_last = 3;
+  bool in_background = true;  ///< training goes on while a copy is written
 };
 
 class Checkpointer {
  public:
-  /// All references must outlive it.
-  Checkpointer(CheckpointerOptions options, RunIdentity identity, std::vector<Parameter*> parameters,
+  /// A collective call. All references, and what the shards point to, must outlive it.
+  Checkpointer(CheckpointerOptions options, RunIdentity identity, const StateShards& shards,
                Optimizer& optimizer, worker::ProcessGroup& group, Report& report);
 
   /// A collective call. Fills parameters, optimizer and state on every rank from the newest whole checkpoint;
@@ -30,22 +35,32 @@ class Checkpointer {
   /// are some and none is usable, or if it belongs to another run.
   void resume(TrainingState& state);
 
-  /// Rank 0 writes; the others return at once. A failure (disk full) is reported, and training goes on.
+  /// A collective call, as are the next two. Saves, or starts to, once the save before is done. A failure (disk full)
+  /// is reported, and training goes on.
   void save(const TrainingState& state);
+  /// After each step: takes note of a save that has become done.
+  void step_done();
+  /// Waits for the save under way.
+  void finish();
 
-  bool enabled() const { return store_.has_value(); }
+  bool enabled() const { return checkpoint_.has_value(); }
+  /// Of the newest checkpoint that this run has saved or was resumed from; -1: none.
+  std::int64_t saved_step() const { return saved_step_; }
 
  private:
-  std::optional<worker::LoadedCheckpoint> load(TrainingState& state);
-  void share(TrainingState& state);
-  std::vector<worker::TensorRef> tensors();
+  bool agree_on_replication() const;
+  std::vector<worker::TensorSlice> slices() const;
+  void conclude(const std::optional<worker::SaveOutcome>& outcome);
 
+  CheckpointerOptions options_;
   RunIdentity identity_;
-  std::vector<Parameter*> parameters_;
+  std::vector<TensorShard> shards_;  ///< named as in the checkpoint
   Optimizer& optimizer_;
   worker::ProcessGroup& group_;
   Report& report_;
-  std::optional<worker::CheckpointStore> store_;
+  bool replicated_ = true;
+  std::int64_t saved_step_ = -1;
+  std::optional<worker::ShardedCheckpoint> checkpoint_;
 };
 
 }  // namespace muster::trainers

@@ -1,4 +1,4 @@
-// Accuracy on a data set, computed by all ranks together: each takes its slice, the counts are added up.
+// Accuracy and loss on a data set, computed by all ranks together: each takes its slice, the counts are added up.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ struct Accuracy {
 };
 
 /// The same answer on every rank. Every sample counts once, also if they do not divide by the world's size.
-Accuracy evaluate(Module& model, const ImageDataset& dataset, worker::ProcessGroup& group);
+Accuracy evaluate(Module& model, const Dataset& dataset, worker::ProcessGroup& group);
+
+/// Over all samples; the same on every rank.
+double mean_loss(Module& model, const Dataset& dataset, worker::ProcessGroup& group);
 
 }  // namespace muster::trainers

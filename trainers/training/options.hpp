@@ -3,19 +3,26 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "trainers/training/agreement.hpp"
 #include "trainers/training/fit.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace muster::trainers {
 
 struct TrainerOptions {
   std::filesystem::path data_dir = "/usr/share/datasets/fashion-mnist";
   FitOptions fit;
-  double learning_rate = 1e-3;
-  std::filesystem::path checkpoint_dir;
-  int keep_last = 3;
+  ScheduleOptions schedule;  ///< without its reference batch, which base_workers gives
+  int base_workers = 1;      ///< of the world that the learning rate is meant for
+  CheckpointerOptions checkpoints;
+  bool require_checkpoints = false;  ///< a run whose last state could not be saved has failed
   std::filesystem::path init_file;
   std::filesystem::path export_file;
   std::filesystem::path metrics_file;
@@ -29,7 +36,16 @@ struct ParsedOptions {
   std::optional<int> exit_code;
 };
 
-/// `what` is the program in a sentence, for --help.
-ParsedOptions parse_trainer_options(int argc, char** argv, const std::string& what);
+/// What one trainer has beyond the others.
+struct TrainerProgram {
+  std::string what;  ///< in a sentence, for --help
+  TrainerOptions defaults = {};
+  std::function<void(CLI::App&)> add_options = [](CLI::App&) {};
+};
+
+ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram& program);
+
+/// What must be the same on every rank.
+Description describe(const TrainerOptions& options);
 
 }  // namespace muster::trainers

@@ -58,7 +58,8 @@ void Report::stretch(const StretchReport& report, const TrainingState& state) {
                       {"test_correct", report.accuracy.correct},
                       {"test_total", report.accuracy.total},
                       {"test_accuracy", report.accuracy.fraction()},
-                      {"samples_per_s", std::round(report.samples_per_s)}});
+                      {"samples_per_s", std::round(report.samples_per_s)},
+                      {"learning_rate", report.learning_rate}});
 }
 
 void Report::checkpoint_saved(std::int64_t step) {

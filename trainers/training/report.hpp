@@ -26,6 +26,7 @@ struct StretchReport {
   bool complete = true;     ///< false: stopped within the epoch
   double loss = 0;          ///< mean over the epoch's samples so far, all ranks
   double samples_per_s = 0;
+  double learning_rate = 0;  ///< of the last step
   Accuracy accuracy = {};
 };
 

@@ -37,6 +37,12 @@ double real_number(const worker::Facts& facts, const std::string& name) {
   return value;
 }
 
+/// Checkpoints had no such fact at first; then each worker's batch stayed as it was.
+std::int64_t global_batch_of(const worker::Facts& facts) {
+  if (facts.contains("global_batch")) return whole_number(facts, "global_batch");
+  return whole_number(facts, "world_size") * whole_number(facts, "batch_size");
+}
+
 }  // namespace
 
 worker::Facts facts_of(const TrainingState& state, const RunIdentity& identity) {
@@ -45,6 +51,7 @@ worker::Facts facts_of(const TrainingState& state, const RunIdentity& identity) 
           {"position", std::to_string(state.position)},
           {"loss_samples", std::to_string(state.loss_samples)},
           {"loss_sum", fmt::format("{:a}", state.loss_sum)},
+          {"global_batch", std::to_string(state.global_batch)},
           {"model", identity.model},
           {"samples", std::to_string(identity.samples)},
           {"seed", std::to_string(identity.seed)},
@@ -57,7 +64,8 @@ TrainingState state_from(const worker::Facts& facts) {
           .epoch = whole_number(facts, "epoch"),
           .position = whole_number(facts, "position"),
           .loss_samples = whole_number(facts, "loss_samples"),
-          .loss_sum = real_number(facts, "loss_sum")};
+          .loss_sum = real_number(facts, "loss_sum"),
+          .global_batch = global_batch_of(facts)};
 }
 
 void check_same_run(const worker::Facts& facts, const RunIdentity& identity) {

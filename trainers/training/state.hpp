@@ -14,6 +14,7 @@ struct TrainingState {
   std::int64_t position = 0;      ///< in the epoch under way (data/sampler.hpp)
   std::int64_t loss_samples = 0;  ///< of the epoch under way, on all ranks
   double loss_sum = 0;            ///< over those samples
+  std::int64_t global_batch = 0;  ///< samples a step of all ranks; 0: not known
 };
 
 /// What a run is. The first three must be the same when it goes on, or the numbers would mean something else;

@@ -8,6 +8,7 @@
 #include <typeinfo>
 
 #include "base/error.hpp"
+#include "muster/worker/permanent_error.hpp"
 #include "muster/worker/worker.hpp"
 #include "worker_sdk/src/error_file.hpp"
 
@@ -37,14 +38,13 @@ void write_error_file(const char* path, const std::string& text) {
 
 enum class TryingAgain { may_help, is_useless };
 
-int report(const std::exception& error, TryingAgain trying_again) {
+void report(const std::exception& error, TryingAgain trying_again) {
   const bool permanent = trying_again == TryingAgain::is_useless;
   const char* rank = std::getenv("RANK");
   fmt::print(stderr, "rank {}: {}\n", rank ? rank : "0", error.what());
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path && *path)
     write_error_file(path, error_json(readable_name(typeid(error)), error.what(), unix_seconds(), permanent));
-  return permanent ? 2 : 1;
 }
 
 }  // namespace
@@ -53,9 +53,14 @@ int run_main(int (*body)(int, char**), int argc, char** argv) {
   try {
     return body(argc, argv);
   } catch (const std::invalid_argument& error) {
-    return report(error, TryingAgain::is_useless);
+    report(error, TryingAgain::is_useless);
+    return 2;
+  } catch (const PermanentError& error) {
+    report(error, TryingAgain::is_useless);
+    return 1;
   } catch (const std::exception& error) {
-    return report(error, TryingAgain::may_help);
+    report(error, TryingAgain::may_help);
+    return 1;
   }
 }
 

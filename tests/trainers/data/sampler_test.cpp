@@ -113,6 +113,34 @@ TEST(Sampler, ARescaledTailRepeatsLessThanOneWorld) {
   EXPECT_EQ(used, 48 + 196);
 }
 
+TEST(Sampler, AnUnevenTailRepeatsAndLeavesOutNothing) {
+  std::map<std::uint32_t, int> seen;
+  for (int rank = 0; rank < 4; ++rank) {
+    DistributedSampler sampler({.count = 29, .world_size = 4, .rank = rank, .seed = 1, .tail = Tail::uneven});
+    sampler.start(0, 7);
+    for (auto index : sampler.next_of_world(10)) ++seen[index];
+    EXPECT_EQ(sampler.entries_taken(), 10);
+    for (auto index : sampler.next_of_world(10)) ++seen[index];
+    EXPECT_EQ(sampler.position(), 27);
+    EXPECT_EQ(sampler.next_of_world(10).size(), rank < 2 ? 1U : 0U);
+    for (auto index : sampler.next_of_world(10)) ADD_FAILURE() << index;
+    EXPECT_TRUE(sampler.epoch_is_over());
+  }
+  EXPECT_EQ(seen.size(), 20U);
+}
+
+TEST(Sampler, SaysHowManyOfABatchAreRepeats) {
+  for (int rank = 0; rank < 4; ++rank) {
+    DistributedSampler sampler({.count = 10, .world_size = 4, .rank = rank});
+    sampler.start(0);
+    sampler.next(2);
+    EXPECT_EQ(sampler.repeats(), 0);
+    sampler.next(2);
+    EXPECT_EQ(sampler.repeats(), rank < 2 ? 0 : 1);
+    EXPECT_EQ(sampler.entries_taken(), 4);
+  }
+}
+
 TEST(Sampler, StartAtTheEndIsOver) {
   DistributedSampler sampler({.count = 10, .world_size = 3});
   sampler.start(0, 10);

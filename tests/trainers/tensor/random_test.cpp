@@ -42,5 +42,11 @@ TEST(Random, UniformHasItsBoundsAndMean) {
   EXPECT_NEAR(sum / 10000, 0, 0.02);
 }
 
+TEST(Random, EachRankHasAStreamOfItsOwnAndOneInCommon) {
+  EXPECT_EQ(Random::of_rank(3, 1).next(), Random::of_rank(3, 1).next());
+  EXPECT_NE(Random::of_rank(3, 1).next(), Random::of_rank(3, 2).next());
+  for (std::uint64_t stream : {0, 1, 2}) EXPECT_NE(Random::of_rank(3, 0).next(), Random(3, stream).next());
+}
+
 }  // namespace
 }  // namespace muster::trainers

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
+#include "muster/worker/permanent_error.hpp"
 #include "tests/trainers/thread_group.hpp"
 #include "tests/trainers/tiny_mnist.hpp"
 #include "trainers/optim/adam.hpp"
@@ -24,8 +27,12 @@ struct Killed : std::runtime_error {
 /// A model that lets its rank die in the backward pass of some step.
 class Mortal final : public Module {
  public:
-  Mortal(Module& model, std::int64_t dies_at) : model_(model), steps_left_(dies_at) {}
-  Tensor& forward(Tensor& input) override { return model_.forward(input); }
+  Mortal(Module& model, std::int64_t dies_at, std::int64_t spoil_at)
+      : model_(model), steps_left_(dies_at), left_to_spoil_(spoil_at) {}
+  Tensor& forward(Tensor& input) override {
+    if (left_to_spoil_-- == 0) model_.parameters()[2]->value.row(1)[2] = std::nanf("");
+    return model_.forward(input);
+  }
   Tensor& backward(Tensor& output_gradient, InputGradient wanted) override {
     if (steps_left_-- == 0) throw Killed();
     return model_.backward(output_gradient, wanted);
@@ -35,10 +42,12 @@ class Mortal final : public Module {
  private:
   Module& model_;
   std::int64_t steps_left_;
+  std::int64_t left_to_spoil_;
 };
 
 struct RunResult {
   std::vector<float> parameters = {};
+  double learning_rate = 0;
   Accuracy accuracy;
   TrainingState state;
 };
@@ -47,9 +56,16 @@ struct RunPlan {
   int world_size = 2;
   FitOptions fit = {.epochs = 2, .batch_size = 8, .seed = 3, .checkpoint_every_steps = 7, .max_steps = 0};
   std::filesystem::path checkpoints = {};
+  bool in_background = false;
   std::int64_t dies_at = -1;
+  std::int64_t spoil_at = -1;  ///< a parameter becomes NaN before this step's forward pass, counted from 0
   std::function<bool(int rank, std::int64_t step)> asked_to_save = [](int, std::int64_t) { return false; };
 };
+
+/// A NaN is the same as itself here.
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 class FitTest : public testing::Test {
  protected:
@@ -61,12 +77,13 @@ class FitTest : public testing::Test {
 
   RunResult train_on(worker::ProcessGroup& group, const RunPlan& plan) {
     auto inner = multi_layer_perceptron({784, 16, 10}, plan.fit.seed);
-    Mortal model(inner, plan.dies_at);
+    Mortal model(inner, plan.dies_at, plan.spoil_at);
     Adam optimizer(model.parameters(), {.learning_rate = 3e-3});
     Report report({.program = "test", .speaks = false, .metrics_file = {}});
     const RunIdentity identity{.model = "m", .samples = kTrainSamples, .seed = plan.fit.seed};
-    Checkpointer checkpointer({.folder = plan.checkpoints}, identity, model.parameters(), optimizer, group,
-                              report);
+    Checkpointer checkpointer({.folder = plan.checkpoints, .in_background = plan.in_background}, identity,
+                              state_shards(whole_parameters(model.parameters(), group.rank()), optimizer),
+                              optimizer, group, report);
     std::int64_t steps_done = 0;
     const Supervision supervision{
         .progress = [&](std::int64_t step) { steps_done = step; },
@@ -77,7 +94,9 @@ class FitTest : public testing::Test {
     if (fit.drained()) {
       EXPECT_EQ(fit.saved_step(), plan.checkpoints.empty() ? 0 : fit.state().step);
     }
-    RunResult result{.accuracy = evaluate(model, *test_, group), .state = fit.state()};
+    RunResult result{.learning_rate = optimizer.learning_rate,
+                     .accuracy = evaluate(model, *test_, group),
+                     .state = fit.state()};
     for (auto* parameter : model.parameters()) {
       const auto values = parameter->value.values();
       result.parameters.insert(result.parameters.end(), values.begin(), values.end());
@@ -92,7 +111,7 @@ class FitTest : public testing::Test {
     world.run(
         [&](ThreadGroup& group) { results[static_cast<std::size_t>(group.rank())] = train_on(group, plan); });
     for (const auto& result : results) {
-      EXPECT_EQ(result.parameters, results[0].parameters);
+      EXPECT_TRUE(same_bits(result.parameters, results[0].parameters));
       EXPECT_EQ(result.accuracy.correct, results[0].accuracy.correct);
     }
     return results[0];
@@ -159,6 +178,107 @@ TEST_F(FitTest, WorldsOfAnySizeAgreeAtTheSameGlobalBatch) {
     ASSERT_EQ(parameters.size(), alone.size());
     for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(parameters[i], alone[i], 1e-4);
   }
+}
+
+TEST_F(FitTest, WithTheGlobalBatchKeptAWorldOfAnySizeTrainsTheSame) {
+  // 200 samples in batches of 48: no world here divides them. One worker of two passes, then worlds of 3, 2 and 4.
+  RunPlan plan;
+  plan.world_size = 1;
+  plan.fit.batch_size = 48;
+  plan.fit.keep = Keep::global_batch;
+  const auto alone = run(plan);
+  EXPECT_EQ(alone.state.step, 10);
+  plan.checkpoints = scratch_ / "kept";
+  plan.world_size = 3;
+  plan.fit.batch_size = 16;
+  for (const auto& [size, steps] : {std::pair(3, 2), std::pair(2, 5), std::pair(4, 0)}) {
+    plan.world_size = size;
+    plan.fit.max_steps = steps;
+    const auto result = run(plan);
+    EXPECT_EQ(result.state.global_batch, 48);
+    if (steps > 0) {
+      EXPECT_EQ(result.state.step, steps);
+      continue;
+    }
+    EXPECT_EQ(result.state.step, 10);
+    ASSERT_EQ(result.parameters.size(), alone.parameters.size());
+    for (std::size_t i = 0; i < alone.parameters.size(); ++i)
+      ASSERT_NEAR(result.parameters[i], alone.parameters[i], 1e-4);
+  }
+}
+
+TEST_F(FitTest, TheRateFollowsTheWorldsSize) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "rate";
+  plan.fit.schedule = ScheduleOptions{.rate = 1e-3, .scaling = RateScaling::linear, .reference_batch = 8};
+  plan.fit.max_steps = 2;
+  EXPECT_DOUBLE_EQ(run(plan).learning_rate, 2e-3);
+  plan.world_size = 4;
+  plan.fit.max_steps = 4;
+  EXPECT_DOUBLE_EQ(run(plan).learning_rate, 4e-3);
+}
+
+TEST_F(FitTest, PrefetchingAndSavingInTheBackgroundChangeNoBit) {
+  const auto whole = run({}).parameters;
+  RunPlan plan;
+  plan.fit.prefetch = 2;
+  plan.in_background = true;
+  plan.fit.checkpoint_every_steps = 2;
+  plan.checkpoints = scratch_ / "background";
+  plan.dies_at = 15;
+  EXPECT_THROW(run(plan), Killed);
+  plan.dies_at = -1;
+  EXPECT_EQ(run(plan).parameters, whole);
+}
+
+TEST_F(FitTest, TheAuditProvesThatEverySampleWasUsedOnceOverKillsAndRescales) {
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "checkpoints";
+  plan.fit.audit_folder = scratch_ / "audit";
+  for (const auto& [size, dies_at] : {std::pair(2, 9), std::pair(3, 4), std::pair(4, -1)}) {
+    plan.world_size = size;
+    plan.dies_at = dies_at;
+    if (dies_at < 0) {
+      run(plan);
+    } else {
+      EXPECT_THROW(run(plan), Killed);
+    }
+  }
+  auto files = read_audit(plan.fit.audit_folder);
+  EXPECT_EQ(files.size(), 2U + 3U + 4U);
+  const auto verdict = check_audit(files);
+  EXPECT_THAT(verdict.faults, testing::IsEmpty());
+  EXPECT_EQ(verdict.complete_epochs, 2);
+  files.pop_back();
+  EXPECT_THAT(check_audit(files).faults, testing::Not(testing::IsEmpty()));
+}
+
+/// What the run of a model with one bad parameter throws.
+std::string complaint(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const worker::PermanentError& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST_F(FitTest, ALossThatIsNoNumberStopsWithStepRankAndTensor) {
+  RunPlan plan;
+  plan.world_size = 1;
+  plan.spoil_at = 3;
+  plan.checkpoints = scratch_ / "spoilt";
+  plan.fit.checkpoint_every_steps = 1;
+  EXPECT_EQ(complaint([&] { run(plan); }),
+            "step 4: the loss of rank 0 is nan: tensor 2.weight has nan at [1, 2]; --allow-nan goes on all "
+            "the same");
+  plan.spoil_at = -1;
+  plan.fit.max_steps = 3;
+  EXPECT_EQ(run(plan).state.step, 3) << "nothing that is not finite was saved";
+  plan.fit.max_steps = 6;
+  plan.spoil_at = 0;
+  plan.fit.not_finite = NotFinite::is_allowed;
+  EXPECT_EQ(run(plan).state.step, 6);
 }
 
 TEST_F(FitTest, GoesOnAtAnotherWorldSize) {

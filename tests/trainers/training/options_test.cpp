@@ -12,7 +12,7 @@ ParsedOptions parse(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "/bin/ddp_mnist");
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
-  return parse_trainer_options(static_cast<int>(argv.size()), argv.data(), "what it is");
+  return parse_trainer_options(static_cast<int>(argv.size()), argv.data(), {.what = "what it is"});
 }
 
 std::string complaint(const std::vector<std::string>& arguments) {
@@ -30,7 +30,7 @@ TEST(Options, DefaultsAreTheArticlesTraining) {
   ASSERT_FALSE(parsed.exit_code);
   EXPECT_EQ(parsed.options.fit.epochs, 5);
   EXPECT_EQ(parsed.options.fit.batch_size, 64);
-  EXPECT_EQ(parsed.options.learning_rate, 1e-3);
+  EXPECT_EQ(parsed.options.schedule.rate, 1e-3);
   EXPECT_EQ(parsed.options.data_dir, "/usr/share/datasets/fashion-mnist");
 }
 
@@ -45,10 +45,33 @@ TEST(Options, AllAreRead) {
   EXPECT_EQ(options.fit.checkpoint_every_steps, 50);
   EXPECT_EQ(options.fit.max_steps, 7);
   EXPECT_EQ(options.fit.seed, 9U);
-  EXPECT_EQ(options.keep_last, 1);
+  EXPECT_EQ(options.checkpoints.keep_last, 1);
+  EXPECT_EQ(options.checkpoints.folder, "c");
+  EXPECT_TRUE(options.checkpoints.in_background);
   EXPECT_EQ(options.init_file, "i");
   EXPECT_EQ(options.export_file, "e");
   EXPECT_TRUE(options.quiet);
+}
+
+TEST(Options, ScheduleDataAndBadNumbersAreRead) {
+  const auto options =
+      parse({"--lr-scaling=sqrt", "--base-workers=2", "--warmup-steps=9", "--lr-decay=cosine",
+             "--batch-size=32", "--keep=global-batch", "--drop-last", "--prefetch=3", "--allow-nan",
+             "--checkpoint-wait", "--require-checkpoints", "--audit-dir=a"})
+          .options;
+  ASSERT_TRUE(options.fit.schedule);
+  EXPECT_EQ(options.fit.schedule->scaling, RateScaling::square_root);
+  EXPECT_EQ(options.fit.schedule->reference_batch, 64);
+  EXPECT_EQ(options.fit.schedule->warmup_steps, 9);
+  EXPECT_EQ(options.fit.schedule->decay, RateDecay::cosine);
+  EXPECT_EQ(options.fit.keep, Keep::global_batch);
+  EXPECT_EQ(options.fit.tail, Tail::drop);
+  EXPECT_EQ(options.fit.prefetch, 3);
+  EXPECT_EQ(options.fit.not_finite, NotFinite::is_allowed);
+  EXPECT_EQ(options.fit.audit_folder, "a");
+  EXPECT_FALSE(options.checkpoints.in_background);
+  EXPECT_TRUE(options.require_checkpoints);
+  EXPECT_THAT(complaint({"--lr-scaling=cubic"}), HasSubstr("--lr-scaling"));
 }
 
 TEST(Options, BadOnesAreNamedInOneLineWithWhatIsAllowed) {

@@ -21,14 +21,25 @@ std::string failure(const std::function<void()>& call) {
 }
 
 TEST(State, ComesBackBitForBit) {
-  const TrainingState state{
-      .step = 812, .epoch = 1, .position = 43904, .loss_samples = 43904, .loss_sum = 0.1 + 0.2};
+  const TrainingState state{.step = 812,
+                            .epoch = 1,
+                            .position = 43904,
+                            .loss_samples = 43904,
+                            .loss_sum = 0.1 + 0.2,
+                            .global_batch = 256};
   const auto back = state_from(facts_of(state, kIdentity));
   EXPECT_EQ(back.step, 812);
   EXPECT_EQ(back.epoch, 1);
   EXPECT_EQ(back.position, 43904);
   EXPECT_EQ(back.loss_samples, 43904);
   EXPECT_EQ(back.loss_sum, 0.1 + 0.2);
+  EXPECT_EQ(back.global_batch, 256);
+}
+
+TEST(State, AnOldCheckpointTellsItsGlobalBatchByItsWorld) {
+  auto facts = facts_of({}, kIdentity);
+  facts.erase("global_batch");
+  EXPECT_EQ(state_from(facts).global_batch, 2 * 64);
 }
 
 TEST(State, NamesWhatIsMissingOrMalformed) {

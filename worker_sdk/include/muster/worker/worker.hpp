@@ -78,7 +78,8 @@ class Worker {
 
 /// Runs a worker's main: an exception that escapes is printed as one line on stderr ("rank 1: what: why"),
 /// written to TORCHELASTIC_ERROR_FILE in torchrun's format, and gives exit code 1. A std::invalid_argument (a wrong
-/// option, bad data) gives 2 and says in the file that trying again cannot help: muster then restarts nothing.
+/// option, bad data) gives 2, a PermanentError 1, and both say in the file that trying again cannot help: muster then
+/// restarts nothing.
 int run_main(int (*body)(int, char**), int argc, char** argv);
 
 }  // namespace muster::worker

@@ -1,0 +1,52 @@
+#include "trainers/training/agreement.hpp"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "tests/trainers/thread_group.hpp"
+#include "trainers/tensor/sequential.hpp"
+
+namespace muster::trainers {
+namespace {
+
+/// What every rank is told; "nothing" if they agree.
+std::string told(const std::vector<Description>& by_rank) {
+  ThreadWorld world(static_cast<int>(by_rank.size()));
+  std::vector<std::string> texts(by_rank.size(), "nothing");
+  world.run([&](ThreadGroup& group) {
+    const auto rank = static_cast<std::size_t>(group.rank());
+    try {
+      check_agreement(group, by_rank[rank]);
+    } catch (const std::invalid_argument& error) {
+      texts[rank] = error.what();
+    }
+  });
+  EXPECT_THAT(texts, testing::Each(texts[0]));
+  return texts[0];
+}
+
+Description tensors(const std::vector<std::int64_t>& widths) {
+  return describe(multi_layer_perceptron(widths, 0).parameters());
+}
+
+TEST(Agreement, NamesTheRankTheTensorAndBothShapes) {
+  EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 2})}), "nothing");
+  EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 2}), tensors({8, 5, 2})}),
+            "tensor 0.weight: rank 2 has F32 (5, 8), rank 0 has F32 (4, 8); all ranks must be started with "
+            "the same "
+            "options");
+  EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 4, 2})}),
+            "tensor 2.weight: rank 1 has F32 (4, 4), rank 0 has F32 (2, 4); all ranks must be started with "
+            "the same "
+            "options");
+}
+
+TEST(Agreement, NamesOptionsThatDiffer) {
+  EXPECT_THAT(told({{{"--batch-size", "64"}}, {{"--batch-size", "32"}}}),
+              testing::StartsWith("--batch-size: rank 1 has 32, rank 0 has 64"));
+  EXPECT_THAT(told({{{"tensor a", "x"}}, {}}), testing::StartsWith("rank 1 has no tensor a, rank 0 has one"));
+}
+
+}  // namespace
+}  // namespace muster::trainers

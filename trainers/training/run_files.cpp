@@ -1,0 +1,53 @@
+#include "trainers/training/run_files.hpp"
+
+#include <fmt/format.h>
+
+#include "muster/worker/permanent_error.hpp"
+#include "trainers/training/model_file.hpp"
+#include "trainers/training/writable.hpp"
+
+namespace muster::trainers {
+namespace {
+
+std::string where_they_are(const TrainerOptions& options, const Fit& fit) {
+  if (options.checkpoints.folder.empty() || fit.saved_step() != fit.state().step)
+    return "the trained parameters are lost: there is no checkpoint of them (--checkpoint-dir)";
+  return fmt::format(
+      "nothing is lost: `muster_checkpoint consolidate --prefix=model. {} FILE` writes the trained "
+      "parameters",
+      options.checkpoints.folder.string());
+}
+
+}  // namespace
+
+void prepare_files(const TrainerOptions& options, const std::vector<Parameter*>& parameters) {
+  if (!options.init_file.empty()) load_parameters(options.init_file, parameters);
+  if (!options.export_file.empty()) check_writable_file(options.export_file, "--export");
+  if (!options.checkpoints.folder.empty())
+    check_writable_folder(options.checkpoints.folder, "--checkpoint-dir");
+}
+
+void export_result(const TrainerOptions& options, const std::vector<Parameter*>& parameters, const Fit& fit,
+                   Report& report) {
+  if (options.export_file.empty()) return;
+  try {
+    export_parameters(options.export_file, parameters);
+  } catch (const worker::CheckpointError& error) {
+    throw worker::PermanentError(
+        fmt::format("--export: {}; training is complete, {}", error.what(), where_they_are(options, fit)));
+  }
+  report.exported(options.export_file);
+}
+
+void check_last_checkpoint(const TrainerOptions& options, const Fit& fit) {
+  if (!options.require_checkpoints || options.checkpoints.folder.empty()) return;
+  if (fit.saved_step() == fit.state().step) return;
+  const auto newest = fit.saved_step() == 0
+                          ? std::string("there is no checkpoint")
+                          : fmt::format("the newest checkpoint is of step {}", fit.saved_step());
+  throw worker::PermanentError(
+      fmt::format("--require-checkpoints: step {} could not be saved, {}; the reason is told above",
+                  fit.state().step, newest));
+}
+
+}  // namespace muster::trainers
