@@ -47,6 +47,46 @@ def scenario_A3_B1_a_name_that_each_node_resolves_in_its_own_way(lab):
         assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == lab.nodes[0].address
 
 
+NAME_SERVER = """
+import socket, sys
+address, name, answer = sys.argv[1:]
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind((address, 53))
+print("serving", flush=True)
+while True:
+    query, client = server.recvfrom(512)
+    labels, at = [], 12
+    while query[at]:
+        labels.append(query[at + 1:at + 1 + query[at]].decode())
+        at += 1 + query[at]
+    question = query[12:at + 5]
+    known = ".".join(labels).lower() == name
+    has = known and question[-4:-2] == bytes([0, 1])
+    print(".".join(labels), flush=True)
+    head = query[:2] + bytes([0x85, 0x80 if known else 0x83, 0, 1, 0, int(has), 0, 0, 0, 0])
+    record = bytes([0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4]) + socket.inet_aton(answer) if has else b""
+    server.sendto(head + question + record, client)
+"""
+
+
+def scenario_A3_a_name_that_only_a_search_domain_completes(lab):
+    """As a pod's short name in its namespace: no table has it, and the name server knows the whole one."""
+    if not real_network_only(lab):
+        return
+    server = lab.start(lab.nodes[2], [sys.executable, "-c", NAME_SERVER, lab.nodes[2].address, "a.sub.svc.cluster",
+                                      lab.nodes[0].address])
+    server.await_output("serving")
+    for node in lab.nodes[:2]:
+        lab.name_table(node, "127.0.0.1 localhost\n",
+                       f"nameserver {lab.nodes[2].address}\nsearch svc.cluster\noptions timeout:5 attempts:5\n")
+    launches = launch_two_at(lab, "a.sub")
+    for launch in launches:
+        launch.await_exit(0)
+    assert "(hosted here)" in launches[0].output() and "(hosted here)" not in launches[1].output()
+    assert "a.sub.svc.cluster" in server.output().split()
+    assert {worker["MASTER_ADDR"] for worker in said_environments(lab, 2)} == {lab.nodes[0].address}
+
+
 def scenario_P1_a_name_that_comes_late_is_no_error(lab):
     if not real_network_only(lab):
         return
