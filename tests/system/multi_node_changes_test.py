@@ -9,6 +9,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 from multi_node import (CHILD, QUICK, environment_of, main, options, real_network_only, said_environments,
@@ -271,6 +272,42 @@ def scenario_C8_a_killed_job_is_launched_again_over_what_it_left(lab):
             daemon.kill(signal.SIGKILL)
             daemon.process.wait(60)
         os.unlink(f"{lab.folder}/go")
+
+
+GRAB = """
+import socket, sys, time
+kept, watched = [], set()
+while True:
+    listening = {int(line.split()[1].split(":")[1], 16) for name in ("tcp", "tcp6")
+                 for line in open(f"/proc/net/{name}").readlines()[1:] if line.split()[3] == "0A"}
+    for port in watched - listening:
+        taken = socket.socket()
+        try:
+            taken.bind(("", port))
+            kept.append(taken)
+            print(port, flush=True)
+        except OSError:
+            continue
+    watched = (watched | listening) - {one.getsockname()[1] for one in kept}
+    time.sleep(0.001)
+"""
+
+
+def scenario_C3_a_process_that_takes_every_port_that_is_given_back_stops_no_restart(lab):
+    """On each host one waits for ports to be given back, and keeps them, through 200 restarts."""
+    if not real_network_only(lab):
+        return
+    restarts = 200
+    grabbers = [lab.start(node, [sys.executable, "-c", GRAB]) for node in lab.nodes[:2]]
+    program = lab.program("muster_test_child", "dial", "then", "if-round", str(restarts + 1), "then", "exit", "0", "then",
+                          "end", "then", "if-rank", "0", "then", "exit", "3", "then", "end", "then", "wait")
+    own = options(lab, 2, f"--max-restarts={restarts}", "--stop-grace=20")
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_exit(0, 280)
+        assert len(launch.rounds()) == restarts + 1, launch.output()
+        assert "EADDRINUSE" not in launch.output(), launch.output()
+    assert any(grabber.output().split() for grabber in grabbers), "ports were given back, and taken"
 
 
 def scenario_D16_nodes_killed_again_and_again_never_stop_the_work(lab):
