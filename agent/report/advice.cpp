@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -61,6 +62,31 @@ std::optional<Traceback> traceback_of(const WorkerFailure& failure) {
   return found ? found : find_traceback(failure.last_lines);
 }
 
+// The module's name if the last lines say it: "No module named 'torch'".
+std::string missing_module(const WorkerFailure& failure) {
+  constexpr std::string_view before = "No module named '";
+  const auto in = [&](const std::string& text) -> std::string {
+    const auto at = text.rfind(before);
+    if (at == std::string::npos) return "";
+    const auto begin = at + before.size();
+    return text.substr(begin, text.find('\'', begin) - begin);
+  };
+  for (auto line = failure.last_lines.rbegin(); line != failure.last_lines.rend(); ++line)
+    if (auto module = in(*line); !module.empty()) return module;
+  return in(failure.message);
+}
+
+std::optional<Advice> by_missing_module(const WorkerFailure& failure, const std::string& python) {
+  if (python.empty() || !says(failure, "ModuleNotFoundError")) return std::nullopt;
+  const std::string module = missing_module(failure);
+  return Advice{
+      module.empty() ? ", a Python module is missing" : fmt::format(", module {} is missing", module),
+      "install it for " + python,
+      fmt::format("install it for {}, which ran the program, or activate the virtual environment that has "
+                  "it, or name another interpreter with PYTHON_EXEC",
+                  python)};
+}
+
 Advice by_signal(const WorkerFailure& failure) {
   switch (failure.cause.value) {
     case SIGKILL:
@@ -94,7 +120,9 @@ Advice by_signal(const WorkerFailure& failure) {
               "person"};
     default:
       return {"", "see its last lines",
-              "look up what sends this signal; the worker's whole log is named above"};
+              failure.log_path.empty()
+                  ? "look up what sends this signal"
+                  : "look up what sends this signal; the worker's whole log is named above"};
   }
 }
 
@@ -110,23 +138,40 @@ Advice by_start_failure(const WorkerFailure& failure) {
           "the program must exist, be executable for this machine, and its `#!` interpreter must exist"};
 }
 
+// Where no logs are kept, none is named.
+std::string mend_it(const WorkerFailure& failure) {
+  return failure.log_path.empty() ? "mend what its last lines say; no logs were kept (--log-dir=/dev/null)"
+                                  : "mend what its last lines say; the whole log is named above them";
+}
+
+// Of a worker that exited by itself.
+Advice by_silence_or_words(const WorkerFailure& failure) {
+  const bool silent = failure.last_lines.empty() && failure.message.empty();
+  const bool logged = !failure.log_path.empty();
+  if (silent && logged)
+    return {", and wrote nothing to stderr", "see its log",
+            "run the program alone to see why it exits; its stdout.log lies in the log folder"};
+  if (silent)
+    return {", and wrote nothing to stderr", "run it alone to see why",
+            "run the program alone to see why it exits; no logs were kept (--log-dir=/dev/null)"};
+  return {"", "see its last lines", mend_it(failure)};
+}
+
 }  // namespace
 
-Advice advice_for(const WorkerFailure& failure) {
+Advice advice_for(const WorkerFailure& failure, const std::string& python) {
   if (failure.cause.kind == ExitCause::Kind::start_failed) return by_start_failure(failure);
-  if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL))
+  if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL)) {
+    if (auto advice = by_missing_module(failure, python)) return *advice;
     for (const KnownFault& fault : kKnownFaults)
       if (says(failure, fault.text))
         return {std::string(fault.guess), std::string(fault.next), std::string(fault.more)};
+  }
   if (failure.cause.kind == ExitCause::Kind::signalled) return by_signal(failure);
   if (const auto traceback = traceback_of(failure))
     return {", " + clipped(traceback->error, kMaxErrorBytes),
-            "see " + (traceback->place.empty() ? "its last lines" : traceback->place),
-            "mend what its last lines say; the whole log is named above them"};
-  if (failure.last_lines.empty() && failure.message.empty())
-    return {", and wrote nothing to stderr", "see its log",
-            "run the program alone to see why it exits; its stdout.log lies in the log folder"};
-  return {"", "see its last lines", "mend what its last lines say; the whole log is named above them"};
+            "see " + (traceback->place.empty() ? "its last lines" : traceback->place), mend_it(failure)};
+  return by_silence_or_words(failure);
 }
 
 }  // namespace muster::agent

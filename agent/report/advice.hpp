@@ -13,6 +13,8 @@ struct Advice {
   std::string more;   ///< the line "what to do"
 };
 
-Advice advice_for(const rendezvous::WorkerFailure& failure);
+/// `python`: the interpreter that the workers were given, if it was chosen for them. A log is only named where there
+/// is one.
+Advice advice_for(const rendezvous::WorkerFailure& failure, const std::string& python = {});
 
 }  // namespace muster::agent

@@ -62,6 +62,7 @@ struct JobReport {
   std::vector<Stall> stalls;          ///< the last ones that were said
   std::string status_path;
   std::string log_folder;
+  std::string python = {};  ///< the interpreter that the workers were given; empty: none
 };
 
 /// The last thing on the screen. A failed job: under 30 lines, with the first failure, how it ended, its last

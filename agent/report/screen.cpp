@@ -57,7 +57,7 @@ std::string restarts_text(const rendezvous::Outcome& outcome) {
 }
 
 std::string failure_screen(const JobReport& report, const WorkerFailure& first) {
-  const Advice advice = advice_for(first);
+  const Advice advice = advice_for(first, report.python);
   ExitCause bare = first.cause;
   bare.evidence.clear();
   std::string text = fmt::format("muster: job {} FAILED: rank {} on {} {}{}; {}\n\n", report.run_id,

@@ -33,6 +33,27 @@ TEST(Advice, AMissingModuleIsNamedAsThat) {
   EXPECT_THAT(advice_for(failure).guess, HasSubstr("module is missing"));
 }
 
+TEST(Advice, AMissingModuleNamesTheInterpreterThatLackedIt) {
+  auto failure = sample_failure(ExitCause::exited(1));
+  failure.last_lines.push_back("ModuleNotFoundError: No module named 'torch.foo'");
+  const auto advice = advice_for(failure, "/venv/bin/python");
+  EXPECT_EQ(advice.guess, ", module torch.foo is missing");
+  EXPECT_EQ(advice.next, "install it for /venv/bin/python");
+  EXPECT_THAT(advice.more, HasSubstr("/venv/bin/python, which ran the program"));
+}
+
+TEST(Advice, J5_WithoutLogsNoneIsNamed) {
+  for (const bool silent : {true, false}) {
+    auto failure = sample_failure(ExitCause::exited(1));
+    if (silent) failure.last_lines.clear();
+    failure.log_path.clear();
+    const auto advice = advice_for(failure);
+    EXPECT_THAT(advice.next + advice.more, ::testing::Not(HasSubstr("see its log")));
+    EXPECT_THAT(advice.more, HasSubstr("no logs were kept"));
+    EXPECT_THAT(advice.more, ::testing::Not(HasSubstr("stdout.log")));
+  }
+}
+
 TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
   std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT), ExitCause::start_failed(EAGAIN),
                                    ExitCause::exited(0), ExitCause::exited(255)};
