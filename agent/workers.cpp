@@ -9,6 +9,7 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/process/arguments.hpp"
 #include "agent/process/proc_files.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/process/worker_environment.hpp"
@@ -118,7 +119,7 @@ Result<void> Workers::start_one(Slot& slot) {
   if (!slot.folder.empty()) std::filesystem::create_directories(slot.folder, no_error_file);
   SpawnRequest request;
   request.executable = options_.executable;
-  request.arguments = options_.arguments;
+  request.arguments = with_local_rank(options_.arguments, slot.local_rank);
   request.environment = environment_of(slot);
   // A single worker keeps the terminal, for debuggers; several would take each other's input.
   request.stdin_fd = options_.local_workers == 1 ? STDIN_FILENO : no_input_.get();
