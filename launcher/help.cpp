@@ -15,7 +15,7 @@ Starts the program several times ("workers"), tells each its rank through the va
 restarts all of them when one fails, and ends them all when it ends. A program that is executable is run
 directly, a .py file by Python (PYTHON_EXEC, the active virtual environment's, or python3). All that
 follows the program is its own. Underscores may replace hyphens in options, and a long name may be cut short; the
-variable in brackets stands in for an option that is not given.
+variable in brackets stands in for an option that is not given, and a file (--config) for both.
 )";
 
 std::string line_of(const OptionRow& row) {

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "agent/report/report.hpp"
-#include "launcher/help.hpp"
+#include "launcher/answers.hpp"
+#include "launcher/dry_run.hpp"
+#include "launcher/expected_place.hpp"
 #include "launcher/node_id.hpp"
 #include "launcher/options.hpp"
 #include "launcher/plan.hpp"
 #include "launcher/run_folder.hpp"
 #include "launcher/run_job.hpp"
+#include "launcher/slurm.hpp"
 #include "launcher/target.hpp"
 
 namespace {
@@ -30,12 +33,21 @@ int print(const std::string& text) {
   return printed ? 0 : agent::kLauncherFailedExitCode;
 }
 
+// --dry-run: as far as it can be known without starting, binding or making anything.
+int rehearse(const LauncherOptions& options, Plan plan, const Environment& environment) {
+  plan.node = options.node_id.empty() ? plan.host : options.node_id;
+  const auto folder = expected_run_folder(options, plan.run_id, plan.node, environment);
+  if (!folder) return complain(folder.error(), agent::kLauncherFailedExitCode);
+  plan.run_folder = *folder;
+  const ExpectedPlace place = plan.meeting ? expected_place(*plan.meeting) : ExpectedPlace{};
+  return print(dry_run_text(options, plan, place, own_environment()));
+}
+
 int launch(const std::vector<std::string>& words) {
   const Environment environment = process_environment();
   const auto options = parse_command_line(words, environment);
   if (!options) return complain(options.error(), agent::kUsageExitCode);
-  if (options->help) return print(help_text());
-  if (options->version) return print("muster " MUSTER_VERSION "\n");
+  if (const auto answer = answer_to(*options, MUSTER_VERSION)) return print(*answer);
 
   // All that can be known to be wrong is said before any worker starts.
   const auto target = find_target(*options, environment);
@@ -44,14 +56,19 @@ int launch(const std::vector<std::string>& words) {
   const auto workers = count_workers(options->workers, resources);
   if (!workers) return complain(workers.error(), agent::kUsageExitCode);
   const std::string run_id = run_id_of(*options);
-  const NodeName node = take_node_name(*options, run_id, short_host_name(), environment);
-  Plan plan = make_plan(*options, *target, *workers, usable_cpus(resources), run_id, node.id);
-  const auto folder = make_run_folder(*options, plan.run_id, plan.node, environment);
-  if (!folder) return complain(folder.error(), agent::kLauncherFailedExitCode);
-  plan.run_folder = *folder;
+  Plan plan = make_plan(*options, *target, *workers, usable_cpus(resources), run_id);
+  for (std::string& warning : slurm_warnings(*options, environment)) plan.notes.push_back(std::move(warning));
+  if (options->dry_run) return rehearse(*options, std::move(plan), environment);
 
   auto guard = agent::Guard::start();
   if (!guard) return complain(guard.error(), agent::kLauncherFailedExitCode);
+  // After the guard was forked: it must not hold the locks of a launcher that is gone.
+  const NodeName node = take_node_name(*options, run_id, plan.host, environment);
+  plan.node = node.id;
+  const auto folder = make_run_folder(*options, run_id, plan.node, environment);
+  if (!folder) return complain(folder.error(), agent::kLauncherFailedExitCode);
+  plan.run_folder = folder->path;
+  if (!folder->note.empty()) plan.notes.push_back(folder->note);
   return run_job(std::move(plan), *guard);
 }
 

@@ -1,9 +1,12 @@
 #include "launcher/options.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <sstream>
 
 #include "launcher/command_line.hpp"
+#include "launcher/config.hpp"
 #include "launcher/option_table.hpp"
 
 namespace muster::launcher {
@@ -48,6 +51,12 @@ std::optional<Set> from_variables(const OptionRow& row, const Environment& envir
   return std::nullopt;
 }
 
+std::optional<Set> from_file(const OptionRow& row, const ConfigFile& config) {
+  const auto found = config.values.find(row.long_name);
+  if (found == config.values.end()) return std::nullopt;
+  return Set{&row, config.path + ": " + std::string(row.long_name).substr(2), found->second, Origin::file};
+}
+
 Result<void> apply(LauncherOptions& options, const Set& set) {
   for (const std::string& value : set.values) {
     auto applied = set.row->apply(options, value);
@@ -56,22 +65,36 @@ Result<void> apply(LauncherOptions& options, const Set& set) {
     error.what = set.name;
     return error;
   }
+  options.values[set.row->long_name] = set.values;
   options.origins[set.row->long_name] = set.origin;
   options.names[set.row->long_name] = set.name;
   if (*set.row->no_effect != '\0') options.notes.push_back(set.name + " " + set.row->no_effect);
   return {};
 }
 
-// A flag beats the variable, the variable the default.
+// The file that --config or its variable names; an empty one without.
+Result<ConfigFile> config_of(const std::vector<GivenOption>& given, const Environment& environment) {
+  const OptionRow& row = **find_option("--config");
+  auto named = from_flags(row, given);
+  if (!named) named = from_variables(row, environment);
+  if (!named || named->values.back().empty()) return ConfigFile{};
+  return read_config(named->values.back());
+}
+
 Result<void> apply_all(LauncherOptions& options, const std::vector<GivenOption>& given,
-                       const Environment& environment) {
+                       const Environment& environment, const ConfigFile& config) {
   for (const OptionRow& row : option_table()) {
     auto set = from_flags(row, given);
     if (!set) set = from_variables(row, environment);
+    if (!set) set = from_file(row, config);
     if (!set) continue;
     if (auto applied = apply(options, *set); !applied) return applied;
   }
   return {};
+}
+
+bool only_prints(const LauncherOptions& options) {
+  return options.help || options.version || options.print_man || !options.print_completion.empty();
 }
 
 // One node needs no place to meet others, and an endpoint is one without --master-addr.
@@ -136,10 +159,11 @@ Result<void> settle_logs(LauncherOptions& options, const Environment& environmen
 
 // What does not fit together, or is missing.
 Result<void> check_program(const LauncherOptions& options) {
-  if (options.program.empty())
+  if (options.program.empty() && !options.print_config)
     return Error{"program", "none was given",
                  std::string("usage: muster [options] program [arguments]; ") + kSeeHelp};
-  if (options.program[0].empty()) return Error{"program", "its name is empty", kSeeHelp};
+  if (!options.program.empty() && options.program[0].empty())
+    return Error{"program", "its name is empty", kSeeHelp};
   if (options.no_python && options.module)
     return Error{"--no-python with --module", "a module needs Python", "leave one of them out"};
   if (options.run_path && (options.no_python || options.module))
@@ -158,14 +182,23 @@ Environment process_environment() {
   };
 }
 
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
 Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words,
                                            const Environment& environment) {
   auto line = read_command_line(words);
   if (!line) return line.error();
+  auto config = config_of(line->options, environment);
+  if (!config) return config.error();
   LauncherOptions options;
-  if (auto applied = apply_all(options, line->options, environment); !applied) return applied.error();
-  options.program = std::move(line->program);
-  if (options.help || options.version) return options;
+  if (auto applied = apply_all(options, line->options, environment, *config); !applied)
+    return applied.error();
+  options.program = std::move(line->program.empty() ? config->program : line->program);
+  if (only_prints(options)) return options;
   if (auto checked = check_program(options); !checked) return checked.error();
   if (auto settled = settle_store(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();

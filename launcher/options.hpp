@@ -13,6 +13,7 @@
 #include "base/time.hpp"
 #include "launcher/rendezvous_options.hpp"
 #include "launcher/store_options.hpp"
+#include "launcher/worker_variables.hpp"
 
 namespace muster::launcher {
 
@@ -24,7 +25,7 @@ struct WorkerCountWish {
 };
 
 /// Where an option's value comes from. A warning about an option without effect names only what was set.
-enum class Origin { by_default, environment, flag };
+enum class Origin { by_default, file, environment, flag };
 
 struct LauncherOptions {
   WorkerCountWish workers;
@@ -39,6 +40,7 @@ struct LauncherOptions {
   bool no_python = false;
   bool module = false;
   bool run_path = false;
+  VariableChanges variables;
   std::string
       log_dir;         ///< may have fields, see run_folder.hpp; empty: a fresh folder in the temporary folder
   std::string run_id;  ///< empty: with one node a fresh one; with more "none", as torchrun's
@@ -53,12 +55,17 @@ struct LauncherOptions {
   bool virtual_local_rank = false;
   bool help = false;
   bool version = false;
+  bool dry_run = false;
+  bool print_config = false;
+  bool print_man = false;
+  std::string print_completion;  ///< for which shell; empty: not asked for
   std::vector<std::string>
       without_effect;              ///< of a meeting: options that were set, as they were set, for nothing
   std::vector<std::string> notes;  ///< lines for the user about what was set, without prefix and newline
 
-  std::vector<std::string> program;       ///< program, script or module, then its arguments, untouched
-  std::map<std::string, Origin> origins;  ///< by long name, "--log-dir"; absent: by_default
+  std::vector<std::string> program;  ///< program, script or module, then its arguments, untouched
+  std::map<std::string, std::vector<std::string>> values;  ///< as set, by long name; a flag's are "1" or "0"
+  std::map<std::string, Origin> origins;                   ///< by long name, "--log-dir"; absent: by_default
   std::map<std::string, std::string>
       names;  ///< of what was set, by long name: "PET_LOG_DIR", as the user knows it
 };
@@ -66,9 +73,12 @@ struct LauncherOptions {
 /// The value of an environment variable, or nothing if it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment process_environment();
+/// All of this process's, as "NAME=value".
+std::vector<std::string> own_environment();
 
-/// `words`: the command line without the program name. A flag beats the option's PET_ variable, which beats
-/// the default. An error is the user's: its sentence names the option and what is allowed.
+/// `words`: the command line without the program name. A flag beats the option's variable, which beats the file that
+/// --config names, which beats the default. An error is the user's: its sentence names the option and what is
+/// allowed. What only prints something (--help and its like) needs no program.
 Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words,
                                            const Environment& environment);
 

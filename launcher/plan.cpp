@@ -57,17 +57,17 @@ std::string short_host_name() {
 }
 
 Plan make_plan(const LauncherOptions& options, const Target& target, const WorkerCount& workers,
-               int usable_cpus, const std::string& run_id, const std::string& node) {
+               int usable_cpus, const std::string& run_id) {
   Plan plan;
   plan.run_id = run_id;
   plan.host = short_host_name();
-  plan.node = node;
   plan.min_nodes = options.min_nodes;
   plan.max_nodes = options.max_nodes;
   plan.meeting = options.meeting;
   plan.role = options.role;
   plan.without_effect = options.without_effect;
   plan.notes = options.notes;
+  plan.variables = options.variables;
   plan.store = options.store;
   plan.output = options.logs;
   plan.workers = workers;

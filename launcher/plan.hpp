@@ -40,6 +40,7 @@ struct Plan {
   std::vector<std::string> without_effect;  ///< options that were set and change nothing
   std::vector<std::string> notes;           ///< more lines about what was set
   std::filesystem::path run_folder;         ///< empty: no logs
+  VariableChanges variables;                ///< to what workers inherit
 };
 
 /// What is known of a meeting once the endpoint was looked at.
@@ -48,9 +49,9 @@ struct Standing {
   bool hosted_here = false;
 };
 
-/// All but the run folder.
+/// All but the node's name and the run folder.
 Plan make_plan(const LauncherOptions& options, const Target& target, const WorkerCount& workers,
-               int usable_cpus, const std::string& run_id, const std::string& node);
+               int usable_cpus, const std::string& run_id);
 
 /// This host's name up to its first dot. For people and for the node's id; nothing resolves it.
 std::string short_host_name();

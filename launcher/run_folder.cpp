@@ -1,14 +1,19 @@
 #include "launcher/run_folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <random>
+#include <sstream>
 
 #include "agent/logs/fields.hpp"
+#include "base/endpoint.hpp"
 #include "base/file_name.hpp"
 #include "launcher/plan.hpp"
 
@@ -16,6 +21,7 @@ namespace muster::launcher {
 
 namespace {
 
+constexpr int kJobsPerFolderMax = 100;
 const char* const kNext = "name another folder with --log-dir, or /dev/null";
 
 Result<std::filesystem::path> made(const std::filesystem::path& folder) {
@@ -66,6 +72,37 @@ Result<std::filesystem::path> named_folder(const LauncherOptions& options, const
   return made(folder);
 }
 
+Result<void> make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return errno_error(folder.string(), error.value(), kNext);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return errno_error(folder.string(), errno, kNext);
+  return {};
+}
+
+// "process 4711", by the kernel's list of locks:  "1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF".
+std::string holder_of(int folder) {
+  struct stat info {};
+  if (::fstat(folder, &info) != 0) return "another job";
+  const std::string inode = fmt::format(":{}", info.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, strength, access, pid, file;
+    if (!(words >> number >> kind >> strength >> access >> pid >> file)) continue;
+    if (kind == "FLOCK" && file.ends_with(inode) && parse_integer(pid, 1, INT32_MAX)) return "process " + pid;
+  }
+  return "another job";
+}
+
+// The lock, none on file systems that have no such locks; an error whose `why` is the holder if somebody has it.
+Result<UniqueFd> hold(const std::filesystem::path& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno == EWOULDBLOCK) return Error{folder.string(), holder_of(fd.get())};
+  return UniqueFd();
+}
+
 }  // namespace
 
 Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& temporary) {
@@ -84,19 +121,48 @@ std::string run_id_of(const LauncherOptions& options) {
   return options.max_nodes > 1 ? "none" : fresh_run_id();
 }
 
-Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, const std::string& run_id,
-                                              const std::string& node, const Environment& environment) {
+Result<std::filesystem::path> expected_run_folder(const LauncherOptions& options, const std::string& run_id,
+                                                  const std::string& node, const Environment& environment) {
   if (options.log_dir == "/dev/null") return made("");
-  if (options.log_dir.empty()) return make_temporary(run_id, environment("TMPDIR").value_or("/tmp"));
+  if (options.log_dir.empty())
+    return made(std::filesystem::path(environment("TMPDIR").value_or("/tmp")) /
+                fmt::format("muster-{}", ::getuid()) / (folder_name_of(run_id) + "-XXXXXX"));
   const auto named = named_folder(options, run_id, node, environment);
   if (!named) return named.error();
-  std::error_code error;
   // Workers may change their folder; the paths we print must stay true.
-  const auto folder = std::filesystem::absolute(*named, error);
-  if (!error) std::filesystem::create_directories(folder, error);
-  if (error) return errno_error(folder.string(), error.value(), kNext);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) return errno_error(folder.string(), errno, kNext);
-  return made(folder);
+  std::error_code error;
+  auto folder = std::filesystem::absolute(*named, error);
+  if (error) return errno_error(named->string(), error.value(), kNext);
+  return made(folder.has_filename() ? folder : folder.parent_path());
+}
+
+Result<RunFolder> make_run_folder(const LauncherOptions& options, const std::string& run_id,
+                                  const std::string& node, const Environment& environment) {
+  if (options.log_dir == "/dev/null") return RunFolder{};
+  if (options.log_dir.empty()) {
+    auto fresh = make_temporary(run_id, environment("TMPDIR").value_or("/tmp"));
+    if (!fresh) return fresh.error();
+    return RunFolder{std::move(*fresh), {}, ""};
+  }
+  const auto wanted = expected_run_folder(options, run_id, node, environment);
+  if (!wanted) return wanted.error();
+  std::string holder;
+  for (int number = 1; number <= kJobsPerFolderMax; ++number) {
+    std::filesystem::path path = *wanted;
+    if (number > 1) path += fmt::format("-{}", number);
+    if (const auto made = make_folder(path); !made) return made.error();
+    auto held = hold(path);
+    if (!held) {
+      if (number == 1) holder = held.error().why;
+      continue;
+    }
+    const std::string note = number == 1 ? ""
+                                         : fmt::format("{} is in use by {}: this job's logs are in {}",
+                                                       wanted->string(), holder, path.string());
+    return RunFolder{path, std::move(*held), note};
+  }
+  return Error{wanted->string(),
+               fmt::format("it and {} like it are in use, it by {}", kJobsPerFolderMax - 1, holder), kNext};
 }
 
 }  // namespace muster::launcher

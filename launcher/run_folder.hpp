@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 #include "launcher/options.hpp"
 
 namespace muster::launcher {
@@ -22,11 +23,25 @@ Result<std::filesystem::path> own_temporary_folder(const std::filesystem::path& 
 /// --rdzv-id; without it a fresh one, or for more than one node "none", as torchrun's: all have to agree.
 std::string run_id_of(const LauncherOptions& options);
 
+struct RunFolder {
+  std::filesystem::path path;  ///< empty: no logs are kept
+  UniqueFd
+      lock;  ///< holds the folder until this process and those it forked have ended; none where it cannot be
+  std::string note;  ///< for the user, if it is not the folder that was asked for; may be empty
+};
+
 /// The folder, made if it is missing; below it come round-N/rank-R. Empty for --log-dir=/dev/null.
 ///   --log-dir D   D/RUN-ID, and with more than one node D/RUN-ID/NODE. {job}, {node} and {host} in D stand for
 ///                 themselves, and what D names so is not added; ${NAME} is a variable
 ///   else          $TMPDIR/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone ($TMPDIR: else /tmp)
-Result<std::filesystem::path> make_run_folder(const LauncherOptions& options, const std::string& run_id,
-                                              const std::string& node, const Environment& environment);
+///
+/// A folder that a live job holds is left to it: this one takes FOLDER-2 and so on, and the note says who holds the
+/// first. (Refusing would end jobs that torchrun runs: there each run has a folder of its own.)
+Result<RunFolder> make_run_folder(const LauncherOptions& options, const std::string& run_id,
+                                  const std::string& node, const Environment& environment);
+
+/// Its path if nobody holds it, and nothing is made; "XXXXXX" stands for what is fresh.
+Result<std::filesystem::path> expected_run_folder(const LauncherOptions& options, const std::string& run_id,
+                                                  const std::string& node, const Environment& environment);
 
 }  // namespace muster::launcher

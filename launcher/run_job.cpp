@@ -28,12 +28,6 @@ const char* const kLoopback = "127.0.0.1";                      // one node: nob
 constexpr Duration kLastOutputLimit = std::chrono::seconds(2);  // for a console that does not read
 constexpr Duration kFarewellLimit = std::chrono::seconds(3);
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry; ++entry) entries.emplace_back(*entry);
-  return entries;
-}
-
 rendezvous::JobPolicy policy_of(const Plan& plan) {
   rendezvous::JobPolicy policy;
   policy.min_nodes = plan.min_nodes;
@@ -82,7 +76,7 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.workers.run_id = plan.run_id;
   options.workers.executable = plan.target.command.front();
   options.workers.arguments.assign(plan.target.command.begin() + 1, plan.target.command.end());
-  options.workers.environment = own_environment();
+  options.workers.environment = changed(own_environment(), plan.variables);
   options.workers.log_folder = plan.run_folder;
   options.workers.descriptor_limit = make_room_for_descriptors(say);
   options.workers.agent_store = !plan.store.in_rank_zero;
@@ -131,6 +125,7 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job) {
   report.rounds = result.rounds;
   report.stalls = job.stalls;
   report.log_folder = plan.run_folder;
+  report.python = plan.target.python;
   if (!plan.run_folder.empty()) report.status_path = plan.run_folder / "status.json";
   return report;
 }

@@ -1,10 +1,14 @@
 #include "launcher/target.hpp"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <sstream>
+
+#include "launcher/text.hpp"
 
 namespace muster::launcher {
 
@@ -69,10 +73,46 @@ Result<Target> with_python(std::vector<std::string> words, const Environment& en
   const auto python = find_python(environment);
   if (!python) return python.error();
   words.insert(words.begin(), {python->path, "-u"});
-  return Target{std::move(words), python->why};
+  return Target{std::move(words), python->why, python->path};
 }
 
-Result<Target> direct(const LauncherOptions& options, const std::string& path, const std::string& why) {
+// What "#!" in the first line of a script says; empty: it is no script.
+std::string first_line_of_script(const std::string& path) {
+  constexpr std::size_t kKernelReads = 256;
+  std::ifstream file(path, std::ios::binary);
+  std::string line(kKernelReads, '\0');
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  if (!line.starts_with("#!")) return "";
+  return trimmed(line.substr(2, line.find('\n') - 2));
+}
+
+// The interpreter must be there; "env NAME" is looked through.
+Result<void> check_interpreter(const std::string& path, const Environment& environment) {
+  const std::string line = first_line_of_script(path);
+  std::istringstream words(line);
+  std::string interpreter;
+  std::string argument;
+  if (!(words >> interpreter)) return {};
+  if (line.ends_with('\r'))
+    return errno_error(fmt::format("{} is to be run by '{}\\r'", path, line.substr(0, line.size() - 1)),
+                       ENOENT,
+                       "its lines end as on Windows, with a carriage return: turn them into Unix lines");
+  if (const int error = check_file(interpreter, Need::execute))
+    return errno_error(fmt::format("{} is to be run by {}", path, interpreter), error,
+                       "mend the script's first line, or install it");
+  if (!interpreter.ends_with("/env") || !(words >> argument) || argument.front() == '-' ||
+      argument.find('=') != std::string::npos)
+    return {};
+  if (const auto found = find_executable(argument, environment); !found)
+    return errno_error(fmt::format("{} is to be run by {}", path, argument), found.error().error_number,
+                       "it was looked for on PATH, as the script's first line asks");
+  return {};
+}
+
+Result<Target> direct(const LauncherOptions& options, const std::string& path, const std::string& why,
+                      const Environment& environment) {
+  if (const auto checked = check_interpreter(path, environment); !checked) return checked.error();
   std::vector<std::string> command = options.program;
   command[0] = path;
   return Target{std::move(command), why};
@@ -90,17 +130,17 @@ Result<Target> find_target(const LauncherOptions& options, const Environment& en
   if (options.no_python) {
     const auto path = find_executable(name, environment);
     if (!path) return path.error();
-    return direct(options, *path, has_slash(name) ? "as given" : "found on PATH");
+    return direct(options, *path, has_slash(name) ? "as given" : "found on PATH", environment);
   }
   if (options.run_path || name.ends_with(".py")) {
     if (const int error = check_file(name, Need::read)) return errno_error(name, error);
     return with_python(options.program, environment);
   }
   const int error = check_file(name, Need::execute);
-  if (error == 0) return direct(options, has_slash(name) ? name : "./" + name, "as given");
+  if (error == 0) return direct(options, has_slash(name) ? name : "./" + name, "as given", environment);
   if (!has_slash(name)) {
     const auto path = find_on_path(name, environment);
-    if (path) return direct(options, *path, "found on PATH");
+    if (path) return direct(options, *path, "found on PATH", environment);
     if (error == ENOENT) return path.error();
   }
   return errno_error(name, error);

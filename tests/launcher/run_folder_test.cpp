@@ -33,9 +33,48 @@ TEST(RunFolder, J5_LogDirHoldsOneFolderForTheRun) {
   options.log_dir = folder / "new/logs";
   const auto made = make_run_folder(options, "mnist", "n1", environment_of({}));
   ASSERT_TRUE(made);
-  EXPECT_EQ(made->string(), folder / "new/logs/mnist");
-  EXPECT_TRUE(std::filesystem::is_directory(*made));
-  EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))) << "an existing one is used again";
+  EXPECT_EQ(made->path.string(), folder / "new/logs/mnist");
+  EXPECT_TRUE(std::filesystem::is_directory(made->path));
+  EXPECT_EQ(made->note, "");
+}
+
+TEST(RunFolder, J7_AnExistingOneIsUsedAgainOnceItsJobIsOver) {
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  options.log_dir = folder / "logs";
+  { ASSERT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))); }
+  EXPECT_EQ(make_run_folder(options, "mnist", "n1", environment_of({}))->path.string(),
+            folder / "logs/mnist");
+}
+
+TEST(RunFolder, J7_AFolderThatALiveJobHoldsIsLeftToIt) {
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  options.log_dir = folder / "logs";
+  const auto first = make_run_folder(options, "mnist", "n1", environment_of({}));
+  const auto second = make_run_folder(options, "mnist", "n1", environment_of({}));
+  const auto third = make_run_folder(options, "mnist", "n1", environment_of({}));
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(second->path.string(), folder / "logs/mnist-2");
+  EXPECT_EQ(third->path.string(), folder / "logs/mnist-3");
+  EXPECT_EQ(second->note, (folder / "logs/mnist") + " is in use by process " + std::to_string(::getpid()) +
+                              ": this job's logs are in " + (folder / "logs/mnist-2"));
+}
+
+TEST(RunFolder, IsKnownBeforeItIsMade) {
+  test::TemporaryFolder folder;
+  LauncherOptions options;
+  options.log_dir = folder / "logs";
+  options.max_nodes = 2;
+  EXPECT_EQ(expected_run_folder(options, "mnist", "n1", environment_of({}))->string(),
+            folder / "logs/mnist/n1");
+  EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
+  options.log_dir.clear();
+  EXPECT_EQ(expected_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", "/t"}}))->string(),
+            "/t/muster-" + std::to_string(::getuid()) + "/mnist-XXXXXX");
+  EXPECT_EQ(make_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", folder.path()}}))
+                ->path.parent_path(),
+            folder / ("muster-" + std::to_string(::getuid())));
 }
 
 TEST(RunFolder, J7_LogDirMayNameJobNodeAndVariables) {
@@ -46,7 +85,8 @@ TEST(RunFolder, J7_LogDirMayNameJobNodeAndVariables) {
     options.log_dir = folder / log_dir;
     options.max_nodes = nodes;
     const auto result = make_run_folder(options, "a/b", "n1", environment);
-    return result ? result->string().substr(folder.path().string().size() + 1) : result.error().sentence();
+    return result ? result->path.string().substr(folder.path().string().size() + 1)
+                  : result.error().sentence();
   };
   EXPECT_EQ(made("${SLURM_JOB_ID}", 1), "77/a_b");
   EXPECT_EQ(made("x-{job}", 1), "x-a_b");
@@ -62,10 +102,11 @@ TEST(RunFolder, TheDefaultIsFreshAndForThisUserAlone) {
   const auto first = make_run_folder({}, "mnist", "n1", environment);
   const auto second = make_run_folder({}, "mnist", "n1", environment);
   ASSERT_TRUE(first && second);
-  EXPECT_NE(*first, *second);
-  EXPECT_THAT(first->string(), StartsWith(folder / ("muster-" + std::to_string(::getuid()) + "/mnist-")));
+  EXPECT_NE(first->path, second->path);
+  EXPECT_THAT(first->path.string(),
+              StartsWith(folder / ("muster-" + std::to_string(::getuid()) + "/mnist-")));
   struct stat info {};
-  ASSERT_EQ(::stat(first->c_str(), &info), 0);
+  ASSERT_EQ(::stat(first->path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0700u);
 }
 
@@ -81,7 +122,7 @@ TEST(RunFolder, ALinkInPlaceOfOurFolderIsNotFollowed) {
 TEST(RunFolder, DevNullMeansNone) {
   LauncherOptions options;
   options.log_dir = "/dev/null";
-  EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))->empty());
+  EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))->path.empty());
 }
 
 TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {

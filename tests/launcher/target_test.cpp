@@ -101,5 +101,41 @@ TEST_F(TargetTest, WhatCannotBeRunIs126) {
   EXPECT_THAT(find({folder / "text"}).error().sentence(), HasSubstr("Permission denied (EACCES)"));
 }
 
+TEST_F(TargetTest, RunPathIsPythonWhateverTheName) {
+  options.run_path = true;
+  EXPECT_THAT(find({folder / "text", "a"})->command,
+              ElementsAre(folder / "bin/python3", "-u", folder / "text", "a"));
+  EXPECT_EQ(find({folder / "text"})->python, folder / "bin/python3");
+}
+
+TEST_F(TargetTest, AScriptWhoseInterpreterIsMissingIsFoundBeforeTheRound) {
+  const auto script = folder.write("run", "#!/no/such/interpreter -x\n", true);
+  EXPECT_EQ(code({script}), 127);
+  EXPECT_EQ(
+      find({script}).error().sentence(),
+      script +
+          " is to be run by /no/such/interpreter: No such file or directory (ENOENT); mend the script's "
+          "first line, or install it");
+  options.no_python = true;
+  EXPECT_EQ(code({script}), 127);
+  EXPECT_EQ(code({folder.write("folder", "#!" + folder.path().string() + "\n", true)}), 126)
+      << "a folder cannot be run";
+}
+
+TEST_F(TargetTest, AScriptThatAsksEnvIsLookedThrough) {
+  EXPECT_EQ(code({folder.write("good", "#!/usr/bin/env tool\n", true)}), 0);
+  EXPECT_EQ(code({folder.write("split", "#!/usr/bin/env -S no-such-tool\n", true)}), 0)
+      << "not for us to read";
+  const auto script = folder.write("bad", "#!/usr/bin/env no-such-tool\n", true);
+  EXPECT_EQ(code({script}), 127);
+  EXPECT_THAT(find({script}).error().sentence(), HasSubstr(script + " is to be run by no-such-tool: "));
+}
+
+TEST_F(TargetTest, WindowsLineEndsAreNamed) {
+  const auto script = folder.write("dos", "#!/bin/true\r\necho\r\n", true);
+  EXPECT_EQ(code({script}), 127);
+  EXPECT_THAT(find({script}).error().sentence(), HasSubstr("carriage return"));
+}
+
 }  // namespace
 }  // namespace muster::launcher
