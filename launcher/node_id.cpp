@@ -29,7 +29,8 @@ NodeName take_node_name(const LauncherOptions& options, const std::string& run_i
   const auto folder = own_temporary_folder(environment("TMPDIR").value_or("/tmp"));
   if (!folder) return {host, {}};
   for (int number = 1; number <= kLaunchersPerHostMax; ++number) {
-    UniqueFd lock = locked(*folder / fmt::format("{}.node-{}.lock", folder_name_of(run_id), number));
+    UniqueFd lock =
+        locked(*folder / fmt::format("{}.{}-{}.lock", folder_name_of(run_id), folder_name_of(host), number));
     if (lock) return {number == 1 ? host : fmt::format("{}-{}", host, number), std::move(lock)};
   }
   return {host, {}};

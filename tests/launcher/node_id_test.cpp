@@ -24,6 +24,15 @@ TEST(NodeName, EachLauncherOfAJobOnOneHostHasItsOwn) {
   EXPECT_EQ(take_node_name(for_nodes(2), "other", "n1", environment).id, "n1");
 }
 
+TEST(NodeName, HostsThatShareTheFolderDoNotTakeEachOthersNames) {
+  const test::TemporaryFolder folder;
+  const auto environment = environment_of({{"TMPDIR", folder.path().string()}});
+  const auto first = take_node_name(for_nodes(2), "mnist", "n1", environment);
+  const auto second = take_node_name(for_nodes(2), "mnist", "n2", environment);
+  EXPECT_EQ(first.id, "n1");
+  EXPECT_EQ(second.id, "n2");
+}
+
 TEST(NodeName, D6_ARelaunchedOneHasItsNameBack) {
   const test::TemporaryFolder folder;
   const auto environment = environment_of({{"TMPDIR", folder.path().string()}});
