@@ -119,6 +119,7 @@ def test_names(root):
             names.add(f"{suite}.{name}")
     for path in files(root, (".py",)):
         suite = "TorchDebian" if path.startswith("tests/interop/") else "MultiNode"
+        suite = "DropIn" if path.endswith("/drop_in_test.py") else suite
         names.update(f"{suite}.{name}" for name in re.findall(r"^def scenario_(\w+)", read(root, path), re.MULTILINE))
         topic = os.path.basename(path).removesuffix("_test.py").title()
         names.update(f"{topic}.{name}" for name in re.findall(r"^def case_(\w+)", read(root, path), re.MULTILINE))
