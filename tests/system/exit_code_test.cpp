@@ -58,7 +58,12 @@ TEST(ExitCode, AProgramThatCannotBeRunIs126) {
 TEST(ExitCode, AnInterpreterThatIsNotThereIsAFailedStart) {
   const Job job;
   const auto script = job.folder.write("script", "#!/no/such/interpreter\n", true);
-  const auto ended = run({kMuster, script}, job.options());
+  const auto refused = run({kMuster, script}, job.options());
+  EXPECT_EQ(refused.code, 127) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("to be run by /no/such/interpreter"));
+  // An interpreter that is a script itself is only found out by the kernel.
+  const auto outer = job.folder.write("outer", "#!" + script + "\n", true);
+  const auto ended = run({kMuster, outer}, job.options());
   EXPECT_EQ(ended.code, 127) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("could not be started"));
 }
