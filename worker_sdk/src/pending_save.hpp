@@ -61,6 +61,7 @@ class PendingSave {
   std::optional<Done> done_;  ///< of this phase
   std::shared_ptr<std::vector<std::int64_t>> report_;
   std::shared_ptr<Work> answer_;  ///< an all-reduce of `report_` under way
+  int polls_ = 0;                 ///< the same on every rank
 };
 
 }  // namespace muster::worker

@@ -75,7 +75,8 @@ class ShardedCheckpoint {
   void start_save(std::int64_t step, const Facts& facts);
   /// A save is under way: poll() and finish() are of use.
   bool saving() const;
-  /// Costs nothing when no save is under way, else an all-reduce of a few numbers that runs beside the caller's work.
+  /// Costs nothing when no save is under way, else at every fourth call an all-reduce of a few numbers that runs beside
+  /// the caller's work.
   /// The outcome of the save once it is known; the same on every rank.
   std::optional<SaveOutcome> poll();
   /// Blocks until the save under way is done; nothing if there is none.
