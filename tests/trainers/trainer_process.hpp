@@ -61,6 +61,7 @@ struct RankPlace {
   int world_size = 1;
   std::uint16_t port = 0;
   std::string program = "ddp_mnist";
+  int ranks_per_node = 1000;
 };
 
 /// Its output goes to the files out-N and err-N in `folder`. Killed with the object if it still runs.
@@ -72,8 +73,12 @@ class TrainerProcess {
         err_(folder / ("err-" + std::to_string(place.rank))) {
     std::vector<std::string> environment;
     if (place.world_size > 1) {
-      environment = {"RANK=" + std::to_string(place.rank), "WORLD_SIZE=" + std::to_string(place.world_size),
-                     "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(place.port)};
+      environment = {"RANK=" + std::to_string(place.rank),
+                     "WORLD_SIZE=" + std::to_string(place.world_size),
+                     "MASTER_ADDR=127.0.0.1",
+                     "MASTER_PORT=" + std::to_string(place.port),
+                     "GROUP_RANK=" + std::to_string(place.rank / place.ranks_per_node),
+                     "LOCAL_RANK=" + std::to_string(place.rank % place.ranks_per_node)};
     }
     for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
       if (const char* value = ::getenv(name)) environment.push_back(std::string(name) + "=" + value);

@@ -106,6 +106,7 @@ void Fit::train_step(StepBatch& step) {
     }
   }
   parts_.parallelism.finish_gradients();
+  if (options_.clip_norm > 0) parts_.parallelism.clip_gradients(options_.clip_norm);
   parts_.optimizer.step();
 
   ++state_.step;

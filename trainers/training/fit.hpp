@@ -42,6 +42,7 @@ struct FitOptions {
   std::int64_t batch_size = 64;  ///< of each worker
   std::uint64_t seed = 0;
   std::int64_t checkpoint_every_steps = 200;
+  double clip_norm = 0;        ///< gradients are shortened to it; 0: never
   std::int64_t max_steps = 0;  ///< of the whole run, resumed steps included; 0: no limit
   Order order = Order::shuffled;
   Tail tail = Tail::pad;  ///< with Keep::global_batch nothing is repeated or left out

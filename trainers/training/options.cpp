@@ -107,6 +107,8 @@ void add_options(CLI::App& app, TrainerOptions& options) {
                "exit code 1 if the last state could not be saved; by default it is only said");
   app.add_option("--export", options.export_file, "write the final parameters there, as safetensors");
   app.add_option("--metrics-file", options.metrics_file, "append JSON lines: each step, each epoch");
+  app.add_option("--clip-norm", fit.clip_norm, "shorten gradients of a greater norm to this one")
+      ->check(CLI::Range(1e-12, 1e12));
   app.add_option("--audit-dir", fit.audit_folder,
                  "record there which samples each step uses, for muster_audit");
   app.add_flag("--quiet", options.quiet, "no line for each epoch");
@@ -141,6 +143,7 @@ Description describe(const TrainerOptions& options) {
           {"--batch-size", std::to_string(fit.batch_size)},
           {"--seed", std::to_string(fit.seed)},
           {"--max-steps", std::to_string(fit.max_steps)},
+          {"--clip-norm", fmt::format("{}", fit.clip_norm)},
           {"--lr", fmt::format("{}", options.schedule.rate)},
           {"--keep", fit.keep == Keep::global_batch ? "global-batch" : "worker-batch"},
           {"--checkpoint-every", std::to_string(fit.checkpoint_every_steps)},
