@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/logs/console_fd.hpp"
+#include "base/error.hpp"
 
 namespace muster::agent {
 namespace asio = boost::asio;
@@ -45,7 +46,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   void write(std::string_view lines) {
     if (lines.empty()) return;
     // Readers stop when the queue is full; what still comes (last words, our own lines) may double it.
-    if (dead_ || dropping_ || queued_bytes_ >= 2 * limits_.max_queue_bytes) {
+    if (dead_ || dropping_ || queued_bytes_ >= 2 * limits_.max_queue_bytes || !writable_again()) {
       dropped_now_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
       return;
     }
@@ -79,11 +80,14 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
       pollfd ready{fd_.ready_fd(), POLLIN, 0};
       if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0) return;
     }
-    if (dropped_now_ > 0 && !dead_) {
+    if (dropped_now_ > 0 && !dead_ && writable_again() && dropped_now_ > 0) {
       append_note();
       write_front();
     }
   }
+
+  /// The error that lines were lost to, and still are; 0 if none. A reader that went away (EPIPE) wanted no more.
+  int failure() const { return failure_ == EPIPE || dropped_now_ == 0 ? 0 : failure_; }
 
   void close() {
     hold_timer_.cancel();
@@ -111,8 +115,21 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   }
 
   void append_note() {
-    append(fmt::format("muster: {} lines are missing here: the console did not keep up\n", dropped_now_));
+    append(fmt::format("muster: {} lines are missing here: {}\n", dropped_now_,
+                       failure_ != 0 ? errno_text(failure_) : "the console did not keep up"));
     dropped_before_ += std::exchange(dropped_now_, 0);
+  }
+
+  // A disk that was full may have room by now: the note of what is missing is the first to try.
+  bool writable_again() {
+    if (failure_ == 0 || dead_) return !dead_;
+    const auto note = fmt::format("muster: {} lines are missing here: {}\n", dropped_now_, errno_text(failure_));
+    const ssize_t written = fd_.write_some(note);
+    if (written < 0) return false;
+    if (static_cast<std::size_t>(written) < note.size()) append(note.substr(static_cast<std::size_t>(written)));
+    dropped_before_ += std::exchange(dropped_now_, 0);
+    failure_ = 0;
+    return true;
   }
 
   void pump() {
@@ -120,14 +137,16 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
       if (!write_front()) return wait();
   }
 
-  // False when the console takes no more for now. An error ends the console, not the job.
+  // False when the console takes no more for now. An error ends the console, not the job; a full disk only for a while.
   bool write_front() {
     const std::string_view rest = std::string_view(queue_.front()).substr(written_of_front_);
     const ssize_t written = fd_.write_some(rest);
     if (written < 0) {
       if (errno == EINTR) return true;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-      die();
+      failure_ = errno;
+      dead_ = failure_ != ENOSPC && failure_ != EDQUOT;
+      lose_queue();
       return true;
     }
     written_of_front_ += static_cast<std::size_t>(written);
@@ -165,13 +184,18 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
                       });
   }
 
-  // Its reader is gone: what is queued, and all that follows, is counted as dropped.
   void die() {
     dead_ = true;
+    lose_queue();
+  }
+
+  // What is queued is counted as dropped; once dead, all that follows is too.
+  void lose_queue() {
     for (const std::string& block : queue_)
       dropped_now_ += static_cast<std::uint64_t>(std::count(block.begin(), block.end(), '\n'));
     queue_.clear();
     queued_bytes_ = 0;
+    written_of_front_ = 0;
     resume_readers();
   }
 
@@ -185,6 +209,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   std::vector<std::function<void()>> resumes_;  // one for each paused worker stream
   std::uint64_t dropped_now_ = 0;               // since the last note
   std::uint64_t dropped_before_ = 0;
+  int failure_ = 0;                             // the errno that lines are being lost to
   bool inside_line_ = false;
   bool waiting_ = false;
   bool dropping_ = false;
@@ -216,6 +241,10 @@ void Console::when_room(Stream stream, std::function<void()> resume) {
 void Console::drain(Duration limit) {
   const Instant deadline = std::chrono::steady_clock::now() + limit;
   out_->drain(deadline);
+  if (const int failure = out_->failure(); failure != 0 && err_ != out_)
+    err_->write_lines(fmt::format(
+        "muster: {} lines could not be written to standard output: {}; log files have them, where there are any\n",
+        out_->dropped_lines(), errno_text(failure)));
   err_->drain(deadline);
 }
 

@@ -18,7 +18,8 @@ namespace muster::agent {
 /// A console that does not keep up (a stopped terminal, a pipe that nobody reads) fills the queue of
 /// `max_queue_bytes`. Then the workers' output is held back, `longest_hold` at most, so that a slow but
 /// living reader misses nothing; after that, lines are dropped whole until half of the queue is free again,
-/// and one line says how many. So training is never held for longer than `longest_hold` in one go. The log
+/// and one line says how many. A full disk under stdout is treated alike: lines are dropped, tried again and
+/// counted, and at the end stderr tells what was lost. So training is never held for longer than `longest_hold` in one go. The log
 /// files have everything in any case.
 ///
 /// How writing does not block: O_NONBLOCK belongs to the open file description, which the terminal's shell

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -128,6 +129,29 @@ TEST_F(ConsoleTest, AReaderThatWentAwayIsCountedAndHoldsNobody) {
   console.write(Console::Stream::out, lines_of(200'000));
   EXPECT_FALSE(console.full(Console::Stream::out));
   EXPECT_GT(console.dropped_lines(), 1u);
+}
+
+TEST_F(ConsoleTest, AFullDiskUnderStdoutIsCountedAndToldOnStderr) {
+  UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Console console(io.get_executor(), full.get(), writer.get(), limits);
+  for (int i = 0; i < 1000; ++i) console.write(Console::Stream::out, "a line\n");
+  EXPECT_EQ(console.dropped_lines(), 1000u);
+  console.drain(1s);
+  EXPECT_EQ(read_all(),
+            "muster: 1000 lines could not be written to standard output: No space left on device (ENOSPC); log files "
+            "have them, where there are any\n");
+}
+
+TEST_F(ConsoleTest, ADiskThatHasRoomAgainIsToldWhatIsMissing) {
+  UniqueFd disk(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Console console(io.get_executor(), disk.get(), disk.get(), limits);
+  for (int i = 0; i < 3; ++i) console.write(Console::Stream::out, "lost\n");
+  const UniqueFd with_room(::memfd_create("disk", MFD_CLOEXEC));
+  ASSERT_EQ(::dup3(with_room.get(), disk.get(), O_CLOEXEC), disk.get());
+  console.write(Console::Stream::out, "back\n");
+  std::array<char, 1024> text{};
+  ASSERT_GT(::pread(with_room.get(), text.data(), text.size() - 1, 0), 0);
+  EXPECT_STREQ(text.data(), "muster: 3 lines are missing here: No space left on device (ENOSPC)\nback\n");
 }
 
 TEST_F(ConsoleTest, StdoutAndStderrOnOneFileShareOneQueue) {
