@@ -21,12 +21,15 @@ RendezvousHost::RendezvousHost(boost::asio::io_context& io, const Meeting& meeti
       resolver_(io),
       local_address_(meeting.local_addr) {}
 
-void RendezvousHost::settle() {
+Result<void> RendezvousHost::settle() {
   const auto addresses = addresses_of(meeting_.endpoint.host);
   if (addresses)
     learn(*addresses);
   else
     say_once(addresses.error().sentence() + "; looked up again until the join deadline");
+  settled_ = true;
+  if (no_daemon_) return *no_daemon_;
+  return {};
 }
 
 void RendezvousHost::look_again() {
@@ -77,7 +80,11 @@ void RendezvousHost::host_if_needed() {
   const auto idle_limit = meeting_.times.join.value_or(rendezvous::JobPolicy().join_deadline);
   const auto pid = start_daemon(
       {*path, meeting_.endpoint, log_file_, meeting_.token_file, meeting_.tls, idle_limit}, **listeners);
-  if (!pid) return say_once(pid.error().sentence());
+  if (!pid) {
+    if (settled_) return say_once(pid.error().sentence());
+    no_daemon_ = pid.error();
+    return;
+  }
   daemon_ = *pid;
   if (daemons_++ > 0)
     say_(fmt::format("nobody hosts the rendezvous at {} any more: hosted here now (musterd, pid {})",

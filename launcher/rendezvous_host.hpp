@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "launcher/hosting.hpp"
@@ -21,8 +22,9 @@ class RendezvousHost {
   RendezvousHost(boost::asio::io_context& io, const Meeting& meeting, std::filesystem::path log_file,
                  Say say);
 
-  /// The first look. Blocks while a name is looked up; a name that cannot be is no error, it may come.
-  void settle();
+  /// The first look. Blocks while a name is looked up; a name that cannot be is no error, it may come. The error: this
+  /// node has to host the rendezvous and cannot start the daemon, so nobody would ever meet there.
+  Result<void> settle();
   /// The daemon did not answer. A name that could not be looked up is looked up again, without blocking.
   void look_again();
   void stop() { resolver_.cancel(); }
@@ -49,6 +51,8 @@ class RendezvousHost {
   std::filesystem::path log_file_;
   Say say_;
   std::string last_said_;
+  bool settled_ = false;
+  std::optional<Error> no_daemon_;  ///< why none could be started at the first look
   std::function<void(pid_t)> started_;
   boost::asio::ip::tcp::resolver resolver_;
   Place place_;

@@ -171,10 +171,10 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
   return options;
 }
 
-JobResult run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
+Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
                           boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
-  host.settle();
+  if (const auto settled = host.settle(); !settled) return settled.error();
   rendezvous::NodeOffer offer = offer_of(plan);
   offer.address = host.local_address();
   offer.preferred_group_rank = plan.meeting->node_rank;
@@ -196,7 +196,7 @@ JobResult run_with_others(const Plan& plan, Credentials credentials, agent::Guar
   // The last words to the daemon go out, so that it need not wait for this node.
   io.restart();
   io.run_for(kFarewellLimit);
-  return {std::move(result), stores.stalls(), host.daemon()};
+  return JobResult{std::move(result), stores.stalls(), host.daemon()};
 }
 
 std::optional<Error> check_local_addr(Plan& plan) {
@@ -241,9 +241,15 @@ int run_job(Plan plan, agent::Guard& guard) {
     console->drain(kLastOutputLimit);
     return agent::kUsageExitCode;
   }
-  const JobResult result = plan.meeting
-                               ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
-                               : run_alone(plan, guard, io, say, say_as_it_is);
+  const Result<JobResult> ran =
+      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
+                   : run_alone(plan, guard, io, say, say_as_it_is);
+  if (!ran) {
+    say(ran.error().sentence());
+    console->drain(kLastOutputLimit);
+    return agent::kLauncherFailedExitCode;
+  }
+  const JobResult& result = *ran;
 
   agent::JobReport report = report_of(plan, result);
   if (!report.status_path.empty()) {

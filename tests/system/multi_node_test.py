@@ -6,6 +6,7 @@ usage: multi_node_test.py BIN_DIR SCENARIO    with SCENARIO one of the functions
 import itertools
 import os
 import re
+import shutil
 import signal
 import time
 
@@ -135,6 +136,18 @@ def scenario_A14_E4_a_finished_job_is_launched_again_and_each_node_has_its_ranks
             launch.await_exit(0)
         places.append([w["MUSTER_NODE"] for w in said_environments(lab, 3)])
     assert places[0] == places[1] == places[2], places
+
+
+def scenario_a_missing_daemon_ends_the_launcher_at_once(lab):
+    """Where this node has to host and cannot, waiting for the join deadline would help nobody."""
+    alone = f"{lab.folder}/bin"
+    os.mkdir(alone)
+    shutil.copy(f"{lab.bin}/muster", alone)
+    program = say_environment(lab)
+    lab.bin = alone
+    launch = lab.launch(lab.nodes[0], options(lab, 2), program)
+    launch.await_exit(70, 20)
+    assert f"{alone}/musterd" in launch.output() and "scripts/build" in launch.output(), launch.output()
 
 
 def scenario_A19_B12_nodes_come_and_go_around_a_daemon_elsewhere(lab):
