@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <string_view>
 
 namespace muster::trainers {
 namespace {
@@ -114,6 +115,17 @@ void add_options(CLI::App& app, TrainerOptions& options) {
   app.add_flag("--quiet", options.quiet, "no line for each epoch");
 }
 
+/// An unset variable of a shell makes `--export=` or `--export ""` of `--export=$FILE`; CLI11 would take the word after
+/// it for the value, or no value for a right one.
+void refuse_empty_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && word.ends_with('=') && word.find('=') == word.size() - 1)
+      throw CLI::ValidationError(std::string(word.substr(0, word.size() - 1)), "its value is empty");
+    if (word.empty()) throw CLI::ValidationError(i > 1 ? argv[i - 1] : "an argument", "its value is empty");
+  }
+}
+
 }  // namespace
 
 ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram& program) {
@@ -123,6 +135,7 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
   add_data_options(app, parsed.options.fit);
   program.add_options(app);
   try {
+    refuse_empty_values(argc, argv);
     app.parse(argc, argv);
     parsed.options.schedule.reference_batch = parsed.options.base_workers * parsed.options.fit.batch_size;
     parsed.options.fit.schedule = parsed.options.schedule;

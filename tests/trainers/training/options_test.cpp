@@ -87,6 +87,13 @@ TEST(Options, BadOnesAreNamedInOneLineWithWhatIsAllowed) {
   EXPECT_THAT(complaint({"stray"}), HasSubstr("stray"));
 }
 
+TEST(Options, AnEmptyValueTakesNoOtherOptionForItsOwn) {
+  EXPECT_THAT(complaint({"--export=", "--max-steps", "2"}), HasSubstr("--export: its value is empty"));
+  EXPECT_THAT(complaint({"--checkpoint-dir", "", "--max-steps=2"}),
+              HasSubstr("--checkpoint-dir: its value is empty"));
+  EXPECT_EQ(parse({"--export=a=b"}).options.export_file, "a=b");
+}
+
 TEST(Options, HelpEndsWell) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(parse({"--help"}).exit_code, 0);
