@@ -130,7 +130,9 @@ Result<pid_t> start_daemon(const DaemonCommand& command, const std::vector<Uniqu
   pid_t pid = -1;
   const int error =
       ::posix_spawn(&pid, path.c_str(), &lists.actions, &lists.attributes, arguments.data(), environ);
-  if (error != 0) return errno_error(path, error, "it hosts the rendezvous and has to lie beside muster; scripts/build makes both");
+  if (error != 0)
+    return errno_error(path, error,
+                       "it hosts the rendezvous and has to lie beside muster; scripts/build makes both");
   return pid;
 }
 

@@ -172,7 +172,8 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
 }
 
 Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
-                          boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
+                                  boost::asio::io_context& io, const Say& say,
+                                  const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
   if (const auto settled = host.settle(); !settled) return settled.error();
   rendezvous::NodeOffer offer = offer_of(plan);

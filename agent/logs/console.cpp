@@ -123,10 +123,12 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   // A disk that was full may have room by now: the note of what is missing is the first to try.
   bool writable_again() {
     if (failure_ == 0 || dead_) return !dead_;
-    const auto note = fmt::format("muster: {} lines are missing here: {}\n", dropped_now_, errno_text(failure_));
+    const auto note =
+        fmt::format("muster: {} lines are missing here: {}\n", dropped_now_, errno_text(failure_));
     const ssize_t written = fd_.write_some(note);
     if (written < 0) return false;
-    if (static_cast<std::size_t>(written) < note.size()) append(note.substr(static_cast<std::size_t>(written)));
+    if (static_cast<std::size_t>(written) < note.size())
+      append(note.substr(static_cast<std::size_t>(written)));
     dropped_before_ += std::exchange(dropped_now_, 0);
     failure_ = 0;
     return true;
@@ -209,7 +211,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   std::vector<std::function<void()>> resumes_;  // one for each paused worker stream
   std::uint64_t dropped_now_ = 0;               // since the last note
   std::uint64_t dropped_before_ = 0;
-  int failure_ = 0;                             // the errno that lines are being lost to
+  int failure_ = 0;  // the errno that lines are being lost to
   bool inside_line_ = false;
   bool waiting_ = false;
   bool dropping_ = false;
@@ -242,9 +244,10 @@ void Console::drain(Duration limit) {
   const Instant deadline = std::chrono::steady_clock::now() + limit;
   out_->drain(deadline);
   if (const int failure = out_->failure(); failure != 0 && err_ != out_)
-    err_->write_lines(fmt::format(
-        "muster: {} lines could not be written to standard output: {}; log files have them, where there are any\n",
-        out_->dropped_lines(), errno_text(failure)));
+    err_->write_lines(
+        fmt::format("muster: {} lines could not be written to standard output: {}; log files have them, "
+                    "where there are any\n",
+                    out_->dropped_lines(), errno_text(failure)));
   err_->drain(deadline);
 }
 

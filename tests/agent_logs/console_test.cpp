@@ -138,7 +138,8 @@ TEST_F(ConsoleTest, AFullDiskUnderStdoutIsCountedAndToldOnStderr) {
   EXPECT_EQ(console.dropped_lines(), 1000u);
   console.drain(1s);
   EXPECT_EQ(read_all(),
-            "muster: 1000 lines could not be written to standard output: No space left on device (ENOSPC); log files "
+            "muster: 1000 lines could not be written to standard output: No space left on device (ENOSPC); "
+            "log files "
             "have them, where there are any\n");
 }
 
