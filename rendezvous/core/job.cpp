@@ -34,6 +34,7 @@ std::optional<Instant> Job::wake_at() const {
   if (phase_ == Phase::gathering) also(gathering_wake());
   if (phase_ == Phase::running) also(running_wake());
   if (phase_ == Phase::draining || phase_ == Phase::stopping) also(ending_.deadline);
+  if (phase_ == Phase::stopping && unclaimed_until_) also(*unclaimed_until_);
   return earliest;
 }
 

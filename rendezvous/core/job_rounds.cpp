@@ -105,8 +105,8 @@ bool Job::advance_draining() {
 }
 
 bool Job::advance_stopping() {
-  const bool some_unclaimed = round_->unclaimed() > 0 && unclaimed_until_ && now_ < *unclaimed_until_;
-  if (round_->all_stopped() && !some_unclaimed) {
+  if (unclaimed_until_ && now_ >= *unclaimed_until_) unclaimed_until_.reset();
+  if (round_->all_stopped() && (round_->unclaimed() == 0 || !unclaimed_until_)) {
     gather();
     return true;
   }
@@ -236,6 +236,9 @@ void Job::finish_drain() {
 
 void Job::stop_round(std::string reason, Cost cost) {
   ending_ = {std::move(reason), std::nullopt, cost == Cost::restart, now_ + policy_.stop_deadline};
+  // This round is over: whoever was not heard of since the daemon came back is waited for no longer than anybody else
+  // whom the network has cut off.
+  if (unclaimed_until_) unclaimed_until_ = std::min(*unclaimed_until_, now_ + policy_.broken_grace);
   enter(Phase::stopping);
   for (const Seat& seat : round_->state().seats)
     if (round_->waits_for_stop(seat)) tell(seat.node, StopWorkers{round_->number(), ending_.reason});
