@@ -7,6 +7,9 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/process/proc_files.hpp"
+#include "base/endpoint.hpp"
+
 namespace muster::agent {
 
 const std::vector<int> kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -16,6 +19,15 @@ namespace {
 bool is_ignored(int signal_number) {
   struct sigaction now {};
   return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/// Who connects still carries its RANK.
+WorkerChannel::LocalRankOf by_rank(int first_rank) {
+  return [first_rank](pid_t pid) -> std::optional<int> {
+    const auto rank = parse_integer(started_with(pid, "RANK").value_or(""), 0, INT32_MAX);
+    if (!rank) return std::nullopt;
+    return static_cast<int>(*rank) - first_rank;
+  };
 }
 
 RoundTimes times_of(const RoundRecord& record) {
@@ -49,6 +61,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       timer_(io),
       descendants_(io.get_executor()),
       supervisor_(options.supervisor),
+      virtual_local_rank_(options.workers.virtual_local_rank),
       workers_(
           io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
           descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
@@ -143,7 +156,9 @@ void Agent::carry_out(const StartWorkers& effect) {
     stores_.begin_round(open_stores_.back(),
                         {assignment.round, assignment.world_size,
                          [this, round = assignment.round] { return workers_of(round); }});
-  if (channel_) channel_->start_round(assignment.round, supervisor_.group().size());
+  if (channel_)
+    channel_->start_round(assignment.round, supervisor_.group().size(),
+                          virtual_local_rank_ ? by_rank(assignment.first_rank) : nullptr);
   workers_.start(assignment, channel_ ? channel_->name() : "");
 }
 

@@ -97,6 +97,7 @@ class Agent {
   boost::asio::steady_timer timer_;
   Descendants descendants_;
   Supervisor supervisor_;
+  bool virtual_local_rank_;
   Workers workers_;
   std::unique_ptr<WorkerChannel>
       channel_;  ///< none: its socket could not be made, and workers are only signalled

@@ -127,6 +127,7 @@ Result<void> Workers::start_one(Slot& slot) {
   request.stderr_fd = slot.log->child_stderr_fd();
   request.descriptor_limit = options_.descriptor_limit;
   request.guard_fd = guard_.fd();
+  request.cpus = spot_of(slot).cpus;
   const auto pid = spawn(executor_, request);
   if (!pid) return pid.error();
   auto process = WorkerProcess::adopt(executor_, *pid);
@@ -154,7 +155,14 @@ std::vector<std::string> Workers::environment_of(const Slot& slot) const {
   place.channel = channel_;
   place.agent_store = options_.agent_store;
   place.usable_cpus = options_.usable_cpus;
+  place.visible_devices = spot_of(slot).visible_devices;
+  place.virtual_local_rank = options_.virtual_local_rank;
   return worker_environment(options_.environment, assignment_, place);
+}
+
+WorkerSpot Workers::spot_of(const Slot& slot) const {
+  const auto index = static_cast<std::size_t>(slot.local_rank);
+  return index < options_.spots.size() ? options_.spots[index] : WorkerSpot{};
 }
 
 void Workers::watch(Slot& slot) {

@@ -25,6 +25,12 @@
 
 namespace muster::agent {
 
+/// Where one worker runs.
+struct WorkerSpot {
+  std::vector<int> cpus;                       ///< that it is bound to; empty: as this process
+  std::optional<std::string> visible_devices;  ///< its CUDA_VISIBLE_DEVICES; none: as inherited
+};
+
 struct WorkersOptions {
   std::string run_id;
   rendezvous::NodeId node;
@@ -38,6 +44,8 @@ struct WorkersOptions {
   std::optional<::rlimit> descriptor_limit = {};         ///< the workers'; none: as here
   bool agent_store = true;                               ///< else rank 0 serves the worker store
   int usable_cpus = 1;                                   ///< of this node, for OMP_NUM_THREADS
+  std::vector<WorkerSpot> spots = {};                    ///< by local rank; may be empty
+  bool virtual_local_rank = false;                       ///< all are told LOCAL_RANK 0
   Duration last_output_limit = std::chrono::seconds(1);  ///< if a stranger holds an ended worker's pipe open
   OutputOptions output = {};                             ///< what of theirs goes where
 };
@@ -87,6 +95,7 @@ class Workers {
   void watch(Slot& slot);
   bool rest_may_linger(Slot& slot);
   WorkerKin kin_of(const Slot& slot) const;
+  WorkerSpot spot_of(const Slot& slot) const;
   void ended(Slot& slot, ExitCause cause);
   void output_taken(const Slot& slot);
   void failed_to_start(const Slot& slot, const Error& error);

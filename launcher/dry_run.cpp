@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "agent/placement/cpu_list.hpp"
 #include "agent/process/arguments.hpp"
 #include "agent/process/worker_environment.hpp"
 #include "launcher/option_table.hpp"
@@ -82,10 +83,13 @@ std::string store_text(const Plan& plan) {
                                           : ", at port " + plan.store.ports.text());
 }
 
-std::string binding_text(const LauncherOptions& options) {
-  const auto mode = options.values.find("--numa-binding");
-  if (mode == options.values.end()) return "none: each worker may use all CPUs that this process may use";
-  return "by NUMA " + mode->second.back() + ", of each worker's device";
+std::string binding_text(const Placement& placement) {
+  std::string text;
+  for (std::size_t rank = 0; rank < placement.workers.size(); ++rank)
+    if (const auto& cpus = placement.workers[rank].cpus; !cpus.empty())
+      text +=
+          fmt::format("{}local rank {}: CPUs {}", text.empty() ? "" : "; ", rank, agent::cpu_list_text(cpus));
+  return text.empty() ? "none: each worker may use all CPUs that this process may use" : text;
 }
 
 // What the round decides, in words; of one node much is known before.
@@ -129,6 +133,9 @@ std::string worker_text(const Plan& plan, const ExpectedPlace& place, int local_
   worker.channel = "socket";
   worker.agent_store = !plan.store.in_rank_zero;
   worker.usable_cpus = plan.usable_cpus;
+  if (static_cast<std::size_t>(local_rank) < plan.placement.workers.size())
+    worker.visible_devices = plan.placement.workers[static_cast<std::size_t>(local_rank)].visible_devices;
+  worker.virtual_local_rank = plan.placement.virtual_local_rank;
   auto entries = agent::worker_environment(base, first_round(plan), worker);
   std::sort(entries.begin(), entries.end());
   std::string text = fmt::format("\nworker {}   {}\n", local_rank, command_text(plan, local_rank));
@@ -153,7 +160,7 @@ std::string dry_run_text(const LauncherOptions& options, const Plan& plan, const
   text += field("", plan.target.why);
   text += field("rendezvous", rendezvous_text(plan, place));
   text += field("store", store_text(plan));
-  text += field("binding", binding_text(options));
+  text += field("binding", binding_text(plan.placement));
   const auto gone = scrubbed_names(inherited, plan.variables);
   text += field("inherited", fmt::format("{} variable{}, {} scrubbed{}", inherited.size() - gone.size(),
                                          inherited.size() - gone.size() == 1 ? "" : "s", gone.size(),

@@ -1,6 +1,9 @@
 // muster: starts a program once for each rank, on this node, and sees it through to its end.
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -43,21 +46,38 @@ int rehearse(const LauncherOptions& options, Plan plan, const Environment& envir
   return print(dry_run_text(options, plan, place, own_environment()));
 }
 
-int launch(const std::vector<std::string>& words) {
+/// From here on; a parent that died before is known by its number.
+Result<void> die_with(pid_t parent) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return errno_error("--die-with-parent", errno);
+  if (::getppid() != parent) ::raise(SIGTERM);
+  return {};
+}
+
+int launch(const std::vector<std::string>& words, pid_t parent) {
   const Environment environment = process_environment();
   const auto options = parse_command_line(words, environment);
   if (!options) return complain(options.error(), agent::kUsageExitCode);
   if (const auto answer = answer_to(*options, MUSTER_VERSION)) return print(*answer);
 
+  if (options->die_with_parent)
+    if (const auto bound = die_with(parent); !bound)
+      return complain(bound.error(), agent::kLauncherFailedExitCode);
+
   // All that can be known to be wrong is said before any worker starts.
   const auto target = find_target(*options, environment);
   if (!target) return complain(target.error(), exit_code_of_missing_target(target.error()));
-  const UsableResources resources = usable_resources(environment);
+  UsableResources resources = usable_resources(environment);
+  const auto devices = look_at_devices(*options, environment, resources);
+  if (!devices) return complain(devices.error(), agent::kUsageExitCode);
   const auto workers = count_workers(options->workers, resources);
   if (!workers) return complain(workers.error(), agent::kUsageExitCode);
+  auto placement = place_workers(*options, *devices, environment, workers->number);
+  if (!placement) return complain(placement.error(), agent::kUsageExitCode);
   const std::string run_id = run_id_of(*options);
   Plan plan = make_plan(*options, *target, *workers, usable_cpus(resources), run_id);
   for (std::string& warning : slurm_warnings(*options, environment)) plan.notes.push_back(std::move(warning));
+  plan.notes.insert(plan.notes.end(), placement->notes.begin(), placement->notes.end());
+  plan.placement = std::move(*placement);
   if (options->dry_run) return rehearse(*options, std::move(plan), environment);
 
   auto guard = agent::Guard::start();
@@ -75,8 +95,9 @@ int launch(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const pid_t parent = ::getppid();
   try {
-    return launch({argv + 1, argv + argc});
+    return launch({argv + 1, argv + argc}, parent);
   } catch (const std::exception& error) {
     return complain(Error{"this launcher failed", error.what(), "the workers are ended with it"},
                     agent::kLauncherFailedExitCode);

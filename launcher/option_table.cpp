@@ -16,7 +16,6 @@ using enum Section;
 
 constexpr long kMaxRestarts = 1'000'000;
 constexpr long kMaxNodeRank = 100'000;
-constexpr const char* kNotYet = "has no effect yet";
 
 constexpr OptionRow kTable[] = {
     {.long_name = "--nproc-per-node",
@@ -302,6 +301,26 @@ constexpr OptionRow kTable[] = {
      .apply = [](Options& options, Value value) -> Done {
        return read_number(options.max_restarts, value, 0, kMaxRestarts);
      }},
+    {.long_name = "--health",
+     .variable = "MUSTER_HEALTH",
+     .of_torchrun = false,
+     .section = job,
+     .value_name = "WHERE",
+     .help =
+         "this node's health over HTTP at HOST:PORT or unix:PATH: 200, or 503 naming the rank that is stuck",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.health, value, "HOST:PORT or unix:PATH");
+     }},
+    {.long_name = "--progress-timeout",
+     .variable = "MUSTER_PROGRESS_TIMEOUT",
+     .of_torchrun = false,
+     .section = job,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "a worker that tells of its steps and tells of none for so long is stuck, for --health (never)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.progress_timeout, value);
+     }},
     {.long_name = "--stop-grace",
      .variable = "MUSTER_STOP_GRACE",
      .of_torchrun = false,
@@ -351,21 +370,46 @@ constexpr OptionRow kTable[] = {
      .help = "signals that stop the workers before muster leaves",
      .apply = [](Options& options, Value value) -> Done { return read_signals(options, value); }},
 
+    {.long_name = "--die-with-parent",
+     .variable = "MUSTER_DIE_WITH_PARENT",
+     .of_torchrun = false,
+     .section = stopping,
+     .kind = ValueKind::flag,
+     .help = "SIGTERM to muster, and so the end of the job, when the process that started it dies",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_flag(options.die_with_parent, value);
+     }},
+
     {.long_name = "--numa-binding",
      .section = placement,
      .value_name = "MODE",
      .words = "node socket exclusive core-complex",
-     .help = "bind each worker to CPUs near its device: node, socket, exclusive, core-complex",
-     .no_effect = kNotYet,
+     .help = "bind each worker to CPUs near its GPU, else near the nodes in turn: node, socket, exclusive, "
+             "core-complex",
      .apply = [](Options& options, Value value) -> Done {
        return read_numa_mode(options.numa_binding, value);
      }},
+    {.long_name = "--gpus",
+     .variable = "MUSTER_GPUS",
+     .of_torchrun = false,
+     .section = placement,
+     .value_name = "LIST",
+     .help = "GPUs for the workers here: positions among those that may be used, or UUIDs: 0,2 (all)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_text(options.gpus.emplace(), value, "a list such as 0,2 or GPU-8f2c...");
+     }},
+    {.long_name = "--isolate-gpus",
+     .variable = "MUSTER_ISOLATE_GPUS",
+     .of_torchrun = false,
+     .section = placement,
+     .kind = ValueKind::flag,
+     .help = "each worker sees one GPU alone, by local rank",
+     .apply = [](Options& options, Value value) -> Done { return read_flag(options.isolate_gpus, value); }},
     {.long_name = "--virtual-local-rank",
      .variable = "PET_VIRTUAL_LOCAL_RANK",
      .section = placement,
      .kind = ValueKind::flag,
      .help = "each worker sees one device alone and has LOCAL_RANK 0",
-     .no_effect = kNotYet,
      .apply = [](Options& options, Value value) -> Done {
        return read_flag(options.virtual_local_rank, value);
      }},

@@ -53,6 +53,11 @@ struct LauncherOptions {
   std::optional<std::vector<int>> signals_to_handle;  ///< numbers; nothing: the usual ones
   std::optional<NumaMode> numa_binding;
   bool virtual_local_rank = false;
+  bool isolate_gpus = false;
+  std::optional<std::string> gpus;  ///< those that the workers may see
+  std::string health;               ///< HOST:PORT or unix:PATH; empty: none
+  Duration progress_timeout{};      ///< 0: none
+  bool die_with_parent = false;
   bool help = false;
   bool version = false;
   bool dry_run = false;

@@ -75,6 +75,8 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.max_restarts = options.max_restarts;
   plan.graces = graces_of(options);
   plan.signals_to_handle = options.signals_to_handle;
+  plan.health = options.health;
+  plan.progress_timeout = options.progress_timeout;
   plan.usable_cpus = usable_cpus;
   return plan;
 }

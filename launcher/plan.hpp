@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/options.hpp"
+#include "launcher/placement.hpp"
 #include "launcher/target.hpp"
 #include "launcher/worker_count.hpp"
 
@@ -41,6 +42,9 @@ struct Plan {
   std::vector<std::string> notes;           ///< more lines about what was set
   std::filesystem::path run_folder;         ///< empty: no logs
   VariableChanges variables;                ///< to what workers inherit
+  Placement placement;
+  std::string health;           ///< HOST:PORT or unix:PATH; empty: none
+  Duration progress_timeout{};  ///< 0: none
 };
 
 /// What is known of a meeting once the endpoint was looked at.

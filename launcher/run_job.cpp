@@ -12,6 +12,7 @@
 #include "agent/reserved_ports.hpp"
 #include "agent/served_stores.hpp"
 #include "launcher/container.hpp"
+#include "launcher/node_health.hpp"
 #include "launcher/rendezvous_host.hpp"
 #include "rendezvous/client/in_process_link.hpp"
 #include "rendezvous/client/remote_link.hpp"
@@ -72,6 +73,10 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.supervisor.graces.stop = plan.graces.stop;
   options.supervisor.graces.restart = plan.graces.restart;
   options.supervisor.graces.rescale = plan.graces.rescale;
+  if (plan.progress_timeout > Duration::zero()) options.supervisor.progress_limit = plan.progress_timeout;
+  for (const WorkerPlacement& spot : plan.placement.workers)
+    options.workers.spots.push_back({spot.cpus, spot.visible_devices});
+  options.workers.virtual_local_rank = plan.placement.virtual_local_rank;
   if (plan.signals_to_handle) options.stop_signals = *plan.signals_to_handle;
   options.workers.run_id = plan.run_id;
   options.workers.executable = plan.target.command.front();
@@ -130,16 +135,19 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job) {
   return report;
 }
 
-JobResult run_alone(const Plan& plan, agent::Guard& guard, boost::asio::io_context& io, const Say& say,
-                    const SayAsItIs& say_as_it_is) {
+JobResult run_alone(const Plan& plan, agent::Guard& guard, NodeHealth& health, boost::asio::io_context& io,
+                    const Say& say, const SayAsItIs& say_as_it_is) {
   rendezvous::InProcessLink link(io.get_executor(), plan.run_id, policy_of(plan));
   Stores stores(io, plan.store, kLoopback, say);
   agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores.host(), guard);
+  health.tell_of(agent);
   say_as_it_is(start_lines(plan));
   for (const std::string& warning : warnings_of(plan, false)) say(warning);
+  if (!health.line().empty()) say(health.line());
   agent::AgentResult result;
   agent.start([&](agent::AgentResult ended) {
     result = std::move(ended);
+    health.stop();
     io.stop();
   });
   io.run();
@@ -172,7 +180,7 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
 }
 
 Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
-                                  boost::asio::io_context& io, const Say& say,
+                                  NodeHealth& health, boost::asio::io_context& io, const Say& say,
                                   const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
   if (const auto settled = host.settle(); !settled) return settled.error();
@@ -183,13 +191,16 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
   rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, say));
   Stores stores(io, plan.store, host.local_address(), say);
   agent::Agent agent(io, options_of(plan, offer, say), link, stores.host(), guard);
+  health.tell_of(agent);
   host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });
   say_as_it_is(start_lines(plan, {host.local_address(), host.started_one()}));
   for (const std::string& warning : warnings_of(plan, host.place().loopback)) say(warning);
+  if (!health.line().empty()) say(health.line());
 
   agent::AgentResult result;
   agent.start([&](agent::AgentResult ended) {
     result = std::move(ended);
+    health.stop();
     host.stop();
     io.stop();
   });
@@ -242,10 +253,17 @@ int run_job(Plan plan, agent::Guard& guard) {
     console->drain(kLastOutputLimit);
     return agent::kUsageExitCode;
   }
+  NodeHealth health;
+  if (const auto listens = health.listen(io, plan); !listens) {
+    say(listens.error().sentence());
+    console->drain(kLastOutputLimit);
+    return agent::kLauncherFailedExitCode;
+  }
   const Result<JobResult> ran =
-      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, io, say, say_as_it_is)
-                   : run_alone(plan, guard, io, say, say_as_it_is);
+      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, health, io, say, say_as_it_is)
+                   : run_alone(plan, guard, health, io, say, say_as_it_is);
   if (!ran) {
+    health.stop();
     say(ran.error().sentence());
     console->drain(kLastOutputLimit);
     return agent::kLauncherFailedExitCode;

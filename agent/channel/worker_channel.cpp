@@ -24,11 +24,16 @@ std::string fresh_name() {
 }
 
 /// The abstract namespace knows no permissions, so who connects is looked at.
-bool of_our_user(Protocol::socket& socket) {
+std::optional<::ucred> peer_of(Protocol::socket& socket) {
   ::ucred peer{};
   ::socklen_t size = sizeof peer;
-  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == ::geteuid() || peer.uid == 0;
+  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+bool of_our_user(Protocol::socket& socket) {
+  const auto peer = peer_of(socket);
+  return peer && (peer->uid == ::geteuid() || peer->uid == 0);
 }
 
 }  // namespace
@@ -60,6 +65,11 @@ class WorkerChannel::Session : public std::enable_shared_from_this<Session> {
     channel_ = nullptr;
     boost::system::error_code ignored;  // it is over either way
     socket_.close(ignored);
+  }
+
+  pid_t peer_pid() {
+    const auto peer = peer_of(socket_);
+    return peer ? peer->pid : 0;
   }
 
   std::optional<int> local_rank;  ///< once it said hello
@@ -114,12 +124,13 @@ void WorkerChannel::accept() {
   });
 }
 
-void WorkerChannel::start_round(int round, int local_workers) {
+void WorkerChannel::start_round(int round, int local_workers, LocalRankOf who) {
   for (const auto& session : sessions_) session->close();
   sessions_.clear();
   by_local_rank_.clear();
   round_ = round;
   local_workers_ = local_workers;
+  who_ = std::move(who);
 }
 
 bool WorkerChannel::take(const std::shared_ptr<Session>& session, const WorkerLine& line) {
@@ -127,7 +138,9 @@ bool WorkerChannel::take(const std::shared_ptr<Session>& session, const WorkerLi
     if (session->local_rank || hello->version != kWorkerLinesVersion || hello->round != round_ ||
         hello->local_rank < 0 || hello->local_rank >= local_workers_)
       return false;
-    greet(session, hello->local_rank);
+    const auto local_rank = who_ ? who_(session->peer_pid()) : hello->local_rank;
+    if (!local_rank || *local_rank < 0 || *local_rank >= local_workers_) return false;
+    greet(session, *local_rank);
     return true;
   }
   if (!session->local_rank || by_local_rank_[*session->local_rank] != session) return false;

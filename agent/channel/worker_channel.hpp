@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -21,6 +22,7 @@ namespace muster::agent {
 class WorkerChannel {
  public:
   using Emit = std::function<void(Event)>;
+  using LocalRankOf = std::function<std::optional<int>(pid_t)>;
 
   static Result<std::unique_ptr<WorkerChannel>> open(boost::asio::any_io_executor executor, Emit emit);
   ~WorkerChannel();
@@ -29,7 +31,8 @@ class WorkerChannel {
   const std::string& name() const { return name_; }
 
   /// Before the round's workers start. Those of an earlier round are heard no more.
-  void start_round(int round, int local_workers);
+  /// `who`: the local rank of a process, where workers are not told their own.
+  void start_round(int round, int local_workers, LocalRankOf who = {});
 
   /// Nothing happens if that worker is gone by now.
   void ask_to_save(int local_rank, Duration grace);
@@ -49,6 +52,7 @@ class WorkerChannel {
   Emit emit_;
   int round_ = 0;
   int local_workers_ = 0;
+  LocalRankOf who_;
   std::set<std::shared_ptr<Session>> sessions_;
   std::map<int, std::shared_ptr<Session>> by_local_rank_;  ///< the newest of each that said hello
 };

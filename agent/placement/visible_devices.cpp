@@ -49,7 +49,8 @@ Result<std::string> found(const std::string& name) { return {boost::system::in_p
 Result<std::string> choose(const std::string& wanted, const std::vector<std::string>& from,
                            const std::vector<Gpu>& machine) {
   if (const auto position = parse_integer(wanted, 0, kMaxDevices)) {
-    if (static_cast<std::size_t>(*position) < from.size()) return found(from[static_cast<std::size_t>(*position)]);
+    if (static_cast<std::size_t>(*position) < from.size())
+      return found(from[static_cast<std::size_t>(*position)]);
     return Error{
         "--gpus", fmt::format("there is no GPU {}", wanted),
         from.empty() ? "this process may use none" : fmt::format("they are 0 to {}", from.size() - 1)};

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
@@ -22,6 +24,33 @@ namespace process = boost::process::v2;
 namespace {
 
 constexpr int exit_before_exec = 126;
+
+// Made before the fork: the child must not allocate.
+class CpuMask {
+ public:
+  explicit CpuMask(const std::vector<int>& cpus) {
+    if (cpus.empty()) return;
+    const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
+    bytes_ = CPU_ALLOC_SIZE(count);
+    set_ = CPU_ALLOC(count);
+    CPU_ZERO_S(bytes_, set_);
+    for (const int cpu : cpus) CPU_SET_S(cpu, bytes_, set_);
+  }
+  ~CpuMask() {
+    if (set_) CPU_FREE(set_);
+  }
+  CpuMask(const CpuMask&) = delete;
+  CpuMask& operator=(const CpuMask&) = delete;
+
+  // A set of which nothing may be used any more (a cpuset that shrank) leaves the child where the agent is.
+  void bind_this_process() const {
+    if (set_) static_cast<void>(::sched_setaffinity(0, bytes_, set_));
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+  cpu_set_t* set_ = nullptr;
+};
 
 // What was pending is dropped: the agent got the same signal (a terminal's Ctrl-C) and passes it on itself.
 // Whatever handler was inherited goes; exec would keep an ignored signal ignored.
@@ -50,11 +79,12 @@ bool place_standard_descriptors(const SpawnRequest& request) {
 }
 
 // Runs in the child, between fork and exec.
-bool set_up(const SpawnRequest& request, pid_t agent) {
+bool set_up(const SpawnRequest& request, const CpuMask& cpus, pid_t agent) {
   if (::setpgid(0, 0) != 0) return false;
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
   if (::getppid() != agent) ::_exit(exit_before_exec);  // it died before the line above took effect
   if (request.guard_fd >= 0) guard_announce(request.guard_fd, ::getpid());
+  cpus.bind_this_process();
   if (!place_standard_descriptors(request)) return false;
   reset_signals();
   if (request.descriptor_limit && ::setrlimit(RLIMIT_NOFILE, &*request.descriptor_limit) != 0) return false;
@@ -65,11 +95,12 @@ bool set_up(const SpawnRequest& request, pid_t agent) {
 // Boost.Process calls these by name in the child.
 struct ChildSide {
   const SpawnRequest& request;
+  const CpuMask& cpus;
   pid_t agent;
 
   template <class Launcher, class Path>
   process::error_code on_exec_setup(Launcher&, const Path&, const char* const*&) const {
-    if (set_up(request, agent)) return {};
+    if (set_up(request, cpus, agent)) return {};
     return {errno, boost::system::system_category()};
   }
   // The launcher would call exit(): the agent's destructors and buffers are not the child's to run.
@@ -104,13 +135,15 @@ Result<pid_t> spawn(boost::asio::any_io_executor executor, const SpawnRequest& r
   for (const std::string& entry : request.environment) environment.push_back(entry.c_str());
   environment.push_back(nullptr);
 
+  const CpuMask cpus(request.cpus);
   const AllSignalsBlocked blocked;
   const pid_t agent = ::getpid();
   process::posix::default_launcher launcher;
   launcher.env = environment.data();
   boost::system::error_code error;
   try {
-    auto child = launcher(executor, error, request.executable, request.arguments, ChildSide{request, agent});
+    auto child =
+        launcher(executor, error, request.executable, request.arguments, ChildSide{request, cpus, agent});
     if (!error) child.detach();
   } catch (const std::exception&) {
     if (::getpid() != agent) ::_exit(exit_before_exec);  // Asio failed in the child

@@ -22,11 +22,13 @@ struct SpawnRequest {
   int stderr_fd = 2;
   std::optional<::rlimit> descriptor_limit;  ///< the new process's; none: as here
   int guard_fd = -1;                         ///< Guard::fd(); -1: no guard
+  std::vector<int> cpus;                     ///< that it is bound to before its exec; empty: as here
 };
 
 /// What the new process has: a process group of its own; SIGKILL when the calling thread's process dies; no
 /// descriptor but 0, 1 and 2; an empty signal mask; default dispositions, except that SIGHUP stays ignored if
-/// it is ignored here (nohup). Returns after its exec. A failed exec gives its errno and leaves no process.
+/// it is ignored here (nohup). Of `cpus` those count that may still be used; if there are none it is not bound.
+/// Returns after its exec. A failed exec gives its errno and leaves no process.
 Result<pid_t> spawn(boost::asio::any_io_executor executor, const SpawnRequest& request);
 
 }  // namespace muster::agent

@@ -23,7 +23,7 @@ std::vector<std::string> ours(const rendezvous::Assignment& assignment, const Wo
   };
   const auto number = [&](const char* name, int value) { text(name, std::to_string(value)); };
 
-  number("LOCAL_RANK", place.local_rank);
+  number("LOCAL_RANK", place.virtual_local_rank ? 0 : place.local_rank);
   number("RANK", assignment.first_rank + place.local_rank);
   number("GROUP_RANK", assignment.group_rank);
   number("ROLE_RANK", assignment.first_role_rank + place.local_rank);
@@ -42,6 +42,7 @@ std::vector<std::string> ours(const rendezvous::Assignment& assignment, const Wo
   text("TORCHELASTIC_ERROR_FILE", place.error_file);
   number("MUSTER_ROUND", assignment.round);
   text("MUSTER_NODE", place.node);
+  if (place.visible_devices) text("CUDA_VISIBLE_DEVICES", *place.visible_devices);
   if (!place.channel.empty()) text(kWorkerChannelVariable, place.channel);
   if (!place.agent_mark.empty()) entries.push_back(place.agent_mark);
   return entries;

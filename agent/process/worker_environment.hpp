@@ -2,6 +2,7 @@
 // changed. docs/torchrun.md lists them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct WorkerPlace {
   std::string channel;      ///< of MUSTER_CHANNEL, by which the worker can speak with the agent; may be empty
   bool agent_store = true;  ///< else rank 0 serves the worker store
   int usable_cpus = 1;      ///< on this node, by affinity and cgroup quota
+  std::optional<std::string> visible_devices = {};  ///< its CUDA_VISIBLE_DEVICES; none: as inherited
+  bool virtual_local_rank = false;                  ///< it sees one device alone and is told LOCAL_RANK 0
 };
 
 /// Entries are "NAME=value". Ours replace inherited ones of the same name. OMP_NUM_THREADS,

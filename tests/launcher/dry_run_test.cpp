@@ -13,7 +13,7 @@ using ::testing::Not;
 using Words = std::vector<std::string>;
 
 std::string dry_run(const Words& words, const Words& inherited = {"PATH=/bin", "SLURM_JOB_ID=7"},
-                    const ExpectedPlace& place = {}) {
+                    const ExpectedPlace& place = {}, const Placement& placement = {}) {
   const auto options = parse_command_line(words, environment_of({{"PET_MAX_RESTARTS", "2"}}));
   EXPECT_TRUE(options) << options.error().sentence();
   if (!options) return "";
@@ -22,6 +22,7 @@ std::string dry_run(const Words& words, const Words& inherited = {"PATH=/bin", "
   Plan plan = make_plan(*options, target, workers, 8, "mnist");
   plan.node = "n1";
   plan.run_folder = "/logs/mnist";
+  plan.placement = placement;
   return dry_run_text(*options, plan, place, inherited);
 }
 
@@ -41,7 +42,14 @@ TEST(DryRun, OneNodeIsKnownWhole) {
   EXPECT_THAT(text, HasSubstr("  TORCHELASTIC_ERROR_FILE=/logs/mnist/round-1/rank-1/error.json\n"));
   EXPECT_THAT(text, Not(HasSubstr("PATH=/bin")));
   EXPECT_THAT(text, HasSubstr("binding     none: "));
-  EXPECT_THAT(dry_run({"--numa-binding=socket", "/bin/prog"}), HasSubstr("binding     by NUMA socket, "));
+}
+
+TEST(DryRun, K2_K3_NamesEachWorkersCpusAndDevices) {
+  Placement placement;
+  placement.workers = {{{0, 1, 2}, "0"}, {{3, 5}, "1"}};
+  const auto text = dry_run({"--nproc-per-node=2", "/bin/prog"}, {}, {}, placement);
+  EXPECT_THAT(text, HasSubstr("binding     local rank 0: CPUs 0-2; local rank 1: CPUs 3,5\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("  CUDA_VISIBLE_DEVICES=0\n"), HasSubstr("  CUDA_VISIBLE_DEVICES=1\n")));
 }
 
 TEST(DryRun, OfSeveralNodesTheRoundsNumbersAreOpen) {
