@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/bare_address.hpp"
+
 namespace muster::agent {
 
 namespace {
@@ -14,6 +16,16 @@ constexpr std::size_t kStallsKept = 16;
 std::int64_t unix_time_ms() {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+}
+
+std::set<boost::asio::ip::address> addresses_in(const std::vector<std::string>& texts) {
+  std::set<boost::asio::ip::address> addresses;
+  for (const std::string& text : texts) {
+    boost::system::error_code error;
+    const auto address = boost::asio::ip::make_address(text, error);
+    if (!error) addresses.insert(bare(address));
+  }
+  return addresses;
 }
 
 }  // namespace
@@ -46,12 +58,12 @@ Result<boost::asio::ip::tcp::acceptor> ServedStores::next_listener() {
 }
 
 Result<std::uint16_t> ServedStores::open(int number) {
-  using Accepting = rendezvous::StoreServer::Accepting;
   auto listener = next_listener();
   if (!listener) return listener.error();
   rendezvous::StoreServer server(executor_, std::move(*listener));
   if (options_.notice) server.on_notice(options_.notice);
-  if (const auto started = server.start(shared_ ? Accepting::later : Accepting::at_once); !started)
+  // Who comes before the round has begun, and it is known who belongs to it, waits in the backlog.
+  if (const auto started = server.start(rendezvous::StoreServer::Accepting::later); !started)
     return started.error();
   // No worker of the old round is alive here; those of other nodes that still come are not for the next one.
   if (shared_)
@@ -64,9 +76,14 @@ Result<std::uint16_t> ServedStores::open(int number) {
 void ServedStores::begin_round(int number, LedRound round) {
   Served& served = *stores_.at(number);
   served.round = std::move(round);
-  if (shared_)
-    if (const auto begun = served.server.begin_accepting(); !begun) say(begun.error().sentence());
+  if (served.round.round == expected_in_) served.server.serve_only(addresses_in(expected_));
+  if (const auto begun = served.server.begin_accepting(); !begun) say(begun.error().sentence());
   if (options_.stall_after > Duration::zero()) watch(number);
+}
+
+void ServedStores::expect_clients(int round, std::vector<std::string> addresses) {
+  expected_in_ = round;
+  expected_ = std::move(addresses);
 }
 
 void ServedStores::watch(int number) {

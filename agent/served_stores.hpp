@@ -38,6 +38,10 @@ class ServedStores final : public StoreHost {
   void close(int number) override;
   bool used(int number) const override;
 
+  /// That round's store is for clients of these numeric addresses and of loopback; none: for all. To be said before
+  /// the round begins.
+  void expect_clients(int round, std::vector<std::string> addresses);
+
   /// What was said of rounds that did not get on, for the report; the last ones.
   const std::vector<Stall>& stalls() const { return stalls_; }
 
@@ -53,6 +57,8 @@ class ServedStores final : public StoreHost {
   ServedStoresOptions options_;
   std::optional<boost::asio::ip::tcp::acceptor> shared_;  ///< with a range of ports, from the first store on
   std::map<int, std::unique_ptr<Served>> stores_;
+  int expected_in_ = 0;                ///< the round whose clients were named last
+  std::vector<std::string> expected_;  ///< those
   std::vector<Stall> stalls_;
 };
 

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/bare_address.hpp"
+
 namespace muster::launcher {
 
 namespace {
@@ -41,6 +43,18 @@ Result<std::vector<Address>> local_addresses() {
   for (const ifaddrs* each = first; each; each = each->ifa_next)
     if (each->ifa_addr && (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6))
       found.push_back(address_from(*each->ifa_addr));
+  return found;
+}
+
+std::vector<std::string> outgoing_addresses() {
+  const auto ours = local_addresses();
+  std::vector<std::string> found;
+  if (!ours) return found;
+  for (const Address& address : *ours) {
+    const auto text = bare(address).to_string();
+    if (!address.is_loopback() && std::find(found.begin(), found.end(), text) == found.end())
+      found.push_back(text);
+  }
   return found;
 }
 

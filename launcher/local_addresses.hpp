@@ -3,6 +3,7 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/endpoint.hpp"
@@ -14,6 +15,10 @@ using Address = boost::asio::ip::address;
 
 /// All of them, of both families, loopback too.
 Result<std::vector<Address>> local_addresses();
+
+/// The same as plain texts, without loopback: where this machine's programs come from when they leave it. Empty if
+/// they cannot be read.
+std::vector<std::string> outgoing_addresses();
 
 /// Every address that the host has, of both families; a numeric one is not looked up. Blocks on a name.
 Result<std::vector<Address>> addresses_of(const std::string& host);

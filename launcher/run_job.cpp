@@ -16,6 +16,7 @@
 #include "launcher/rendezvous_host.hpp"
 #include "rendezvous/client/in_process_link.hpp"
 #include "rendezvous/client/remote_link.hpp"
+#include "rendezvous/protocol/policy_values.hpp"
 
 namespace muster::launcher {
 
@@ -104,6 +105,9 @@ class Stores {
     return served_;
   }
   const std::vector<agent::Stall>& stalls() const { return served_.stalls(); }
+  void expect_clients(const rendezvous::StoreClients& clients) {
+    served_.expect_clients(clients.round, clients.addresses);
+  }
 
  private:
   agent::ReservedPorts reserved_;
@@ -161,7 +165,7 @@ struct Credentials {
 };
 
 rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credentials, RendezvousHost& host,
-                                           Say say) {
+                                           Stores& stores, Say say) {
   rendezvous::RemoteLinkOptions options;
   options.endpoint = plan.meeting->endpoint;
   options.job = plan.run_id;
@@ -176,6 +180,9 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
     if (line.starts_with("cannot reach")) host.explain();
   };
   options.unreachable = [&host] { host.look_again(); };
+  options.settings = {{rendezvous::kWorkerStoreSetting, plan.store.in_rank_zero ? "rank0" : "agent"}};
+  options.own_addresses = outgoing_addresses;
+  options.store_clients = [&stores](const auto& clients) { stores.expect_clients(clients); };
   return options;
 }
 
@@ -188,8 +195,8 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
   offer.address = host.local_address();
   offer.preferred_group_rank = plan.meeting->node_rank;
   offer.hosts_endpoint = host.place().here();
-  rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, say));
   Stores stores(io, plan.store, host.local_address(), say);
+  rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, stores, say));
   agent::Agent agent(io, options_of(plan, offer, say), link, stores.host(), guard);
   health.tell_of(agent);
   host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });

@@ -94,12 +94,19 @@ void LinkSession::on_frame(const Frame& frame) {
   last_heard_ = Clock::now();
   if (!open_) return on_handshake(frame);
   if (frame.type == FrameType::heartbeat) return;
+  if (frame.type == FrameType::store_clients) return on_store_clients(frame);
   auto message = decode_daemon_message(frame);
   if (!message) return end("the daemon sent " + message.error().sentence());
   if (auto* assignment = std::get_if<Assignment>(&*message))
     assignment->master_addr = as_reached_from(local_address_, assignment->master_addr);
   const auto owner = owner_;  // it may close this session
   owner->on_message(*message);
+}
+
+void LinkSession::on_store_clients(const Frame& frame) {
+  const auto clients = decode<StoreClients>(frame);
+  if (!clients) return end("the daemon sent " + clients.error().sentence());
+  owner_->on_store_clients(*clients);
 }
 
 void LinkSession::on_handshake(const Frame& frame) {

@@ -21,6 +21,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
     virtual ~Owner() = default;
     virtual void on_welcome() = 0;
     virtual void on_message(const DaemonMessage& message) = 0;
+    virtual void on_store_clients(const StoreClients& clients) = 0;
     virtual void on_refused(const Refused& refused) = 0;  ///< during the handshake; on_end follows
     virtual void on_end(const std::string& why, bool was_open) = 0;
   };
@@ -50,6 +51,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   void start();
   bool open() const { return open_; }
   void send(AgentMessage message);
+  void send(const OwnAddresses& own) { write(encode(own)); }
   /// The owner hears nothing any more; what was sent still goes out.
   void close();
   Traffic traffic() const;
@@ -60,6 +62,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
 
  private:
   void on_handshake(const Frame& frame);
+  void on_store_clients(const Frame& frame);
   void opened(const Welcome& welcome);
   void beat();
   void end_after(Duration limit, const char* why);

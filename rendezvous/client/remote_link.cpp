@@ -39,7 +39,9 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   void send(const AgentMessage& message) {
     memory_.note_sent(message);
-    if (session_ && session_->open()) session_->send(message);
+    if (!session_ || !session_->open()) return;
+    if (std::holds_alternative<Join>(message)) tell_addresses();
+    session_->send(message);
   }
 
   void close() {
@@ -61,6 +63,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     failures_ = 0;
     next_notice_ = {};
     duplicate_since_.reset();
+    tell_addresses();
     for (const auto& message : memory_.restatement()) session_->send(message);
   }
 
@@ -68,6 +71,10 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     memory_.note_received(message);
     if (memory_.over()) wake_.cancel();
     deliver(message);
+  }
+
+  void on_store_clients(const StoreClients& clients) override {
+    if (options_.store_clients && receiver_) options_.store_clients(clients);
   }
 
   void on_refused(const Refused& refused) override {
@@ -120,9 +127,17 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   Hello hello() const {
-    return {
-        PeerRole::agent, options_.job, options_.node, options_.incarnation, policy_values(options_.policy),
-        random_nonce()};
+    auto policy = policy_values(options_.policy);
+    policy.insert(policy.end(), options_.settings.begin(), options_.settings.end());
+    return {PeerRole::agent,      options_.job,      options_.node,
+            options_.incarnation, std::move(policy), random_nonce()};
+  }
+
+  void tell_addresses() {
+    if (!options_.own_addresses) return;
+    OwnAddresses own{options_.own_addresses()};
+    if (own.addresses.size() > kMaxOwnAddresses) own.addresses.clear();
+    session_->send(own);
   }
 
   LinkSession::Timing timing() const { return {options_.handshake_timeout, options_.linger}; }

@@ -12,11 +12,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/endpoint.hpp"
 #include "rendezvous/client/link.hpp"
 #include "rendezvous/core/policy.hpp"
 #include "rendezvous/protocol/authentication.hpp"
+#include "rendezvous/protocol/channel_messages.hpp"
 #include "rendezvous/protocol/tls.hpp"
 
 namespace muster::rendezvous {
@@ -30,6 +32,7 @@ struct RemoteLinkOptions {
   NodeId node;
   std::string incarnation;  ///< as in the offers; drawn by the link when empty
   JobPolicy policy;
+  std::vector<PolicyValue> settings;  ///< what all nodes must have alike besides: see policy_values.hpp
   std::optional<Token> token;
   std::shared_ptr<Tls> tls;  ///< null: none
 
@@ -49,6 +52,12 @@ struct RemoteLinkOptions {
   /// Called when a try to connect has failed, before the wait for the next one. Whoever may host the daemon
   /// looks here whether it is needed.
   std::function<void()> unreachable;
+  /// The numeric addresses of this machine, asked for before each Join: the daemon tells whoever serves the worker
+  /// store, who then expects this node's workers from them. More than kMaxOwnAddresses are not told.
+  std::function<std::vector<std::string>()> own_addresses;
+  /// Called before the receiver gets an Assignment with group rank 0: from which addresses the round's workers may
+  /// come. None: from any.
+  std::function<void(const StoreClients&)> store_clients;
 };
 
 /// All calls from the thread that runs `io`. The receiver is called from `io`, never from inside send(). The

@@ -11,7 +11,9 @@
 
 namespace muster::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;     // 2: own addresses, store clients
+inline constexpr std::size_t kMaxOwnAddresses = 32;      ///< a machine with more does not say what it has
+inline constexpr std::size_t kMaxStoreClients = 40'000;  ///< as many as fit into one frame
 
 using Nonce = std::array<char, 32>;
 using Mac = std::array<char, 32>;  ///< HMAC-SHA256; all zero from a side that has no token
@@ -54,6 +56,21 @@ struct Welcome {
   std::uint32_t heartbeat_interval_ms = 0;
   std::uint32_t heartbeat_timeout_ms = 0;
   bool operator==(const Welcome&) const = default;
+};
+
+/// From an agent, before what it says of rounds: the numeric addresses of its machine, from which its workers may
+/// come. None: it does not say.
+struct OwnAddresses {
+  std::vector<std::string> addresses;
+  bool operator==(const OwnAddresses&) const = default;
+};
+
+/// To the agent that serves the round's worker store, before its Assignment: where the round's workers may come
+/// from. None: from anywhere.
+struct StoreClients {
+  std::int32_t round = 0;
+  std::vector<std::string> addresses;
+  bool operator==(const StoreClients&) const = default;
 };
 
 enum class OperatorVerb : std::uint8_t {

@@ -1,4 +1,4 @@
-// The channel between agents, operators and the rendezvous daemon, version 1. One TCP (or TLS) connection
+// The channel between agents, operators and the rendezvous daemon, version 2. One TCP (or TLS) connection
 // carries frames both ways; all numbers are little-endian, signed ones in two's complement.
 //
 //   frame      = u32 length of payload, u8 type, payload
@@ -30,6 +30,7 @@
 //             workers succeeded  21   i32 round
 //             progress     22   i32 round, i64 step
 //             leave        23   text reason
+//             own addresses 24  list line numeric addresses (at most 32)
 //   daemon -> waiting      32   text reason
 //             assignment   33   i32 round, group rank, group world size, first rank, world size, first role
 //             rank,
@@ -40,6 +41,7 @@
 //             job ended    36   u8 kind (0 to 4), text reason, optional failure, list line restarts (at most
 //             256),
 //                               i32 max restarts
+//             store clients 37  i32 round, list line numeric addresses (at most 40,000; none: any)
 //   operator -> request    48   u8 verb (1 to 7), text job, text node, i32 min nodes, i32 max nodes
 //   daemon   -> reply      49   bool ok, JSON to the end of the payload
 //
@@ -101,6 +103,10 @@ constexpr FrameType kTypeOf<StopWorkers> = FrameType::stop_workers;
 template <>
 constexpr FrameType kTypeOf<JobEnded> = FrameType::job_ended;
 template <>
+constexpr FrameType kTypeOf<OwnAddresses> = FrameType::own_addresses;
+template <>
+constexpr FrameType kTypeOf<StoreClients> = FrameType::store_clients;
+template <>
 constexpr FrameType kTypeOf<OperatorRequest> = FrameType::operator_request;
 
 template <class T>
@@ -159,6 +165,8 @@ std::string encode(const Hello& message) {
 std::string encode(const Challenge& message) { return encode_fields(message); }
 std::string encode(const Proof& message) { return encode_fields(message); }
 std::string encode(const Welcome& message) { return encode_fields(message); }
+std::string encode(const OwnAddresses& message) { return encode_fields(message); }
+std::string encode(const StoreClients& message) { return encode_fields(message); }
 std::string encode(const OperatorRequest& message) { return encode_fields(message); }
 
 std::string encode(const OperatorReply& message) {
@@ -206,6 +214,8 @@ Result<T> decode(const Frame& frame) {
 template Result<Challenge> decode(const Frame&);
 template Result<Proof> decode(const Frame&);
 template Result<Welcome> decode(const Frame&);
+template Result<OwnAddresses> decode(const Frame&);
+template Result<StoreClients> decode(const Frame&);
 template Result<OperatorRequest> decode(const Frame&);
 
 template <>
@@ -249,6 +259,8 @@ std::string frame_type_name(FrameType type) {
       return "progress";
     case FrameType::leave:
       return "leave";
+    case FrameType::own_addresses:
+      return "own addresses";
     case FrameType::waiting:
       return "waiting";
     case FrameType::assignment:
@@ -259,6 +271,8 @@ std::string frame_type_name(FrameType type) {
       return "stop workers";
     case FrameType::job_ended:
       return "job ended";
+    case FrameType::store_clients:
+      return "store clients";
     case FrameType::operator_request:
       return "operator request";
     case FrameType::operator_reply:

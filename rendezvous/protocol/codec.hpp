@@ -21,6 +21,8 @@ std::string encode(const Hello& message);
 std::string encode(const Challenge& message);
 std::string encode(const Proof& message);
 std::string encode(const Welcome& message);
+std::string encode(const OwnAddresses& message);
+std::string encode(const StoreClients& message);
 std::string encode(const OperatorRequest& message);
 std::string encode(const OperatorReply& message);
 /// The daemon's answer to an agent's Heartbeat, which is the same frame.
@@ -32,7 +34,7 @@ Result<DaemonMessage> decode_daemon_message(const Frame& frame);
 /// A peer of another kind or version is told so, whatever else its first frame holds.
 std::variant<Hello, Refused> decode_hello(const Frame& frame);
 
-/// T is Challenge, Proof, Welcome, OperatorRequest or OperatorReply.
+/// T is Challenge, Proof, Welcome, OwnAddresses, StoreClients, OperatorRequest or OperatorReply.
 template <class T>
 Result<T> decode(const Frame& frame);
 

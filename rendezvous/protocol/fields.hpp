@@ -284,6 +284,17 @@ void fields(auto& a, Of<Welcome> auto& m) {
   a.u32(heartbeat_timeout_ms);
 }
 
+void fields(auto& a, Of<OwnAddresses> auto& m) {
+  auto& [addresses] = m;
+  list(a, addresses, kMaxOwnAddresses, [](auto& b, auto& address) { b.line(address); });
+}
+
+void fields(auto& a, Of<StoreClients> auto& m) {
+  auto& [round, addresses] = m;
+  count(a, round, 1);
+  list(a, addresses, kMaxStoreClients, [](auto& b, auto& address) { b.line(address); });
+}
+
 void fields(auto& a, Of<OperatorRequest> auto& m) {
   auto& [verb, job, node, min_nodes, max_nodes] = m;
   enumeration(a, verb, OperatorVerb::stop_job);

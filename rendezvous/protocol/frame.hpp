@@ -34,12 +34,14 @@ enum class FrameType : std::uint8_t {
   workers_succeeded = 21,
   progress = 22,
   leave = 23,
+  own_addresses = 24,
 
   waiting = 32,
   assignment = 33,
   drain = 34,
   stop_workers = 35,
   job_ended = 36,
+  store_clients = 37,
 
   operator_request = 48,
   operator_reply = 49

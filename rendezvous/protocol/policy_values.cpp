@@ -113,6 +113,7 @@ Result<JobPolicy> policy_from_values(const std::vector<PolicyValue>& values) {
     if (!from_text(value->value, &field)) wrong = fmt::format("{} cannot be '{}'", name, value->value);
   });
   if (!wrong.empty()) return Error{"job policy", wrong};
+  if (find(values, kWorkerStoreSetting) != nullptr) ++known;
   if (known != values.size())
     return Error{"job policy", "it has a setting that is not known here, or one twice"};
   return validate(policy);

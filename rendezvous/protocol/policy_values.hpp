@@ -11,6 +11,9 @@
 
 namespace muster::rendezvous {
 
+/// Who serves the worker store: no daemon looks at it, yet all nodes must have it alike.
+inline constexpr const char* kWorkerStoreSetting = "worker_store";
+
 /// Every field of the policy. Durations are exact to the millisecond.
 std::vector<PolicyValue> policy_values(const JobPolicy& policy);
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/endpoint.hpp"
 #include "rendezvous/protocol/policy_values.hpp"
+#include "rendezvous/server/store_clients.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -33,6 +35,11 @@ const NodeOffer* offer_in(const AgentMessage& message) {
   if (const auto* join = std::get_if<Join>(&message)) return &join->offer;
   if (const auto* resume = std::get_if<Resume>(&message)) return &resume->offer;
   return nullptr;
+}
+
+std::string host_of(const std::string& peer) {
+  const auto endpoint = parse_endpoint(peer, 0);
+  return endpoint ? endpoint->host : peer;
 }
 
 // Signs of life come often and change nothing that a daemon would have to remember.
@@ -187,7 +194,22 @@ void HostedJob::deliver(const NodeId& node, const DaemonMessage& message) {
     sessions_.erase(found);
     return session->refuse(*refused);
   }
+  const auto* assignment = std::get_if<Assignment>(&message);
+  if (assignment != nullptr && assignment->group_rank == 0) name_store_clients(*session, *assignment);
   session->send(encode(message));
+}
+
+/// All members of a round that has just been formed are connected; when one is not any more, nothing is said.
+void HostedJob::name_store_clients(Session& session, const Assignment& assignment) const {
+  if (!job_.round() || job_.round()->number() != assignment.round) return;
+  std::vector<NodeAddresses> nodes;
+  for (const Seat& seat : job_.round()->state().seats) {
+    const Member* member = job_.membership().find(seat.node);
+    const Session* its = session_of(seat.node);
+    if (member == nullptr || its == nullptr) return;
+    nodes.push_back({member->offer.address, host_of(its->peer()), its->addresses()});
+  }
+  session.send(encode(StoreClients{assignment.round, store_clients(nodes)}));
 }
 
 void HostedJob::log_line(const std::optional<std::string>& line) {

@@ -65,6 +65,7 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   void carry_out(std::vector<Effect> effects);
   void note_end(const Outcome& outcome);
   void deliver(const NodeId& node, const DaemonMessage& message);
+  void name_store_clients(Session& session, const Assignment& assignment) const;
   void log_line(const std::optional<std::string>& line);
   void arm();
 

@@ -79,9 +79,16 @@ void Session::on_admitted(Hello hello) {
 
 void Session::on_agent_frame(const Frame& frame) {
   if (frame.type == FrameType::heartbeat) return connection_->send(encode_heartbeat());
+  if (frame.type == FrameType::own_addresses) return on_own_addresses(frame);
   const auto message = decode_agent_message(frame);
   if (!message) return refuse({RefusalCode::malformed, message.error().sentence()});
   owner_.on_agent_message(*this, *message);
+}
+
+void Session::on_own_addresses(const Frame& frame) {
+  auto own = decode<OwnAddresses>(frame);
+  if (!own) return refuse({RefusalCode::malformed, own.error().sentence()});
+  addresses_ = std::move(own->addresses);
 }
 
 void Session::on_operator_frame(const Frame& frame) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "rendezvous/protocol/connection.hpp"
 #include "rendezvous/protocol/handshake.hpp"
@@ -51,6 +52,8 @@ class Session final : public Connection::Listener, public std::enable_shared_fro
   // Of an agent, after the handshake.
   const NodeId& node() const { return node_; }
   const std::string& incarnation() const { return incarnation_; }
+  /// Of its machine, as it says; none: it did not.
+  const std::vector<std::string>& addresses() const { return addresses_; }
   const std::shared_ptr<HostedJob>& job() const { return job_; }
   void belongs_to(std::shared_ptr<HostedJob> job) { job_ = std::move(job); }
 
@@ -62,6 +65,7 @@ class Session final : public Connection::Listener, public std::enable_shared_fro
   void on_handshake(const Frame& frame);
   void on_admitted(Hello hello);
   void on_agent_frame(const Frame& frame);
+  void on_own_addresses(const Frame& frame);
   void on_operator_frame(const Frame& frame);
   void move_to(Queue& queue);
 
@@ -73,6 +77,7 @@ class Session final : public Connection::Listener, public std::enable_shared_fro
   PeerRole role_ = PeerRole::agent;
   NodeId node_;
   std::string incarnation_;
+  std::vector<std::string> addresses_;
   std::shared_ptr<HostedJob> job_;
 };
 

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 
+#include "base/bare_address.hpp"
 #include "base/endpoint.hpp"
 #include "rendezvous/store/server_impl.hpp"
 
@@ -29,8 +30,7 @@ constexpr std::uint64_t listener_tag = ~std::uint64_t{0};
 
 std::string text_of(const tcp::endpoint& endpoint) {
   auto address = endpoint.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    address = boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) address = bare(address);
   return Endpoint{address.to_string(), endpoint.port()}.text();
 }
 
@@ -142,6 +142,13 @@ bool StoreServer::Impl::accept_clients(Newcomers newcomers) {
     }
     peer.resize(length);
     if (newcomers == Newcomers::present && has_gone(fd.get())) continue;
+    if (!serves(peer)) {
+      ++counters_.refused_total;
+      notice_peer(peer,
+                  "no node of this round has that address (if one has, behind an address translation: "
+                  "--rdzv-conf worker_store=rank0)");
+      continue;
+    }
     if (counters_.connections >= limits_.connections_max) {
       ++counters_.refused_total;
       notice_peer(peer, fmt::format("{} connections are open, no more are allowed (connections_max)",
@@ -151,6 +158,11 @@ bool StoreServer::Impl::accept_clients(Newcomers newcomers) {
     adopt(std::move(fd), peer);
   }
   return true;
+}
+
+bool StoreServer::Impl::serves(const tcp::endpoint& peer) const {
+  const auto address = bare(peer.address());
+  return clients_.empty() || address.is_loopback() || clients_.contains(address);
 }
 
 void StoreServer::Impl::adopt(UniqueFd fd, const tcp::endpoint& peer) {
@@ -258,6 +270,9 @@ StoreServer& StoreServer::operator=(StoreServer&& other) noexcept {
   return *this;
 }
 void StoreServer::on_notice(Notice notice) { impl_->on_notice(std::move(notice)); }
+void StoreServer::serve_only(std::set<boost::asio::ip::address> clients) {
+  impl_->serve_only(std::move(clients));
+}
 Result<void> StoreServer::start(Accepting accepting) { return impl_->start(accepting); }
 void StoreServer::stop_accepting() { impl_->stop_accepting(); }
 Result<void> StoreServer::begin_accepting() { return impl_->begin_accepting(); }

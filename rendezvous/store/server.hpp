@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/error.hpp"
@@ -44,6 +45,10 @@ class StoreServer {
   /// What an operator should read: bad clients (one line for each peer address), no descriptors left. Set it
   /// before start(). It must not call stop() or destroy the server.
   void on_notice(Notice notice);
+
+  /// From now on whoever comes from another address is closed unheard, with one notice for each; loopback is always
+  /// served, since only this machine can come from there. An empty set: clients of any address.
+  void serve_only(std::set<boost::asio::ip::address> clients);
 
   enum class Accepting { at_once, later };
   /// Begins to serve. The only errors are those of making an epoll set (no descriptors, no memory).

@@ -30,6 +30,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
         engine_(limits) {}
 
   void on_notice(Notice notice) { notice_ = std::move(notice); }
+  void serve_only(std::set<boost::asio::ip::address> clients) { clients_ = std::move(clients); }
   Result<void> start(Accepting accepting);
   void stop_accepting();
   Result<void> begin_accepting();
@@ -48,6 +49,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   enum class Newcomers { all, present };  ///< present: who has not gone again
   Result<void> watch_listener();
   bool accept_clients(Newcomers newcomers = Newcomers::all);
+  bool serves(const boost::asio::ip::tcp::endpoint& peer) const;
   void adopt(UniqueFd fd, const boost::asio::ip::tcp::endpoint& peer);
   void pause_accepting(int error_number);
 
@@ -76,6 +78,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool shortage_reported_ = false;
   Notice notice_;
   std::set<boost::asio::ip::address> reported_peers_;
+  std::set<boost::asio::ip::address> clients_;  ///< bare; empty: any
 
   StoreEngine engine_;
   std::vector<std::unique_ptr<StoreSession>> sessions_;  ///< by slot

@@ -48,6 +48,7 @@ TEST_F(ServedStoresTest, EachStoreListensOnItsOwnPortUntilItIsClosed) {
 TEST_F(ServedStoresTest, AStoreIsUsedOnceSomebodyHasConnected) {
   const auto port = stores.open(1);
   ASSERT_TRUE(port);
+  stores.begin_round(1, {1, 1, [] { return std::vector<LedRound::Worker>(); }});
   EXPECT_FALSE(stores.used(1));
   ASSERT_FALSE(connect(*port));
   const auto deadline = std::chrono::steady_clock::now() + 5s;
@@ -167,6 +168,19 @@ TEST_F(ServedRoundsTest, C9_D18_AtOneFixedPortAConnectionBelongsToTheRoundThatAc
   Client late(*this, port);
   EXPECT_EQ(late.check("/early"), 0);
   EXPECT_THAT(said, testing::IsEmpty());
+}
+
+TEST_F(ServedRoundsTest, C7_NobodyIsServedBeforeItIsKnownWhoBelongsToTheRound) {
+  ServedStores stores(io.get_executor(), with_ports({}));
+  const auto port = *stores.open(1);
+  Client early(*this, port);
+  early.put(rendezvous::StoreOp::set, "/k", "v");
+  io.run_for(50ms);
+  EXPECT_FALSE(stores.used(1));
+  stores.expect_clients(1, {"192.0.2.1"});
+  stores.begin_round(1, led(1, 2));
+  EXPECT_EQ(early.check("/k"), 0) << "loopback is this machine, and served";
+  EXPECT_TRUE(stores.used(1));
 }
 
 TEST_F(ServedRoundsTest, C10_TheFirstFreePortOfARangeIsTaken) {

@@ -122,6 +122,8 @@ struct Load {
     options.node = fmt::format("n{}", number);
     options.incarnation = options.node;
     options.tls = tls;
+    const auto address = fmt::format("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255);
+    options.own_addresses = [address] { return std::vector<std::string>{address, "fd00::" + address}; };
     options.policy.max_nodes = of;
     options.policy.min_nodes = lose_one ? of - 1 : of;
     options.policy.settle_window = kSettleWindow;

@@ -18,6 +18,8 @@ void decode_all(const Frame& frame) {
   const auto bytes = frame_bytes(frame.type, frame.payload);
   if (const auto message = decode_agent_message(frame)) require(encode(*message) == bytes);
   if (const auto message = decode_daemon_message(frame)) require(encode(*message) == bytes);
+  if (const auto own = decode<OwnAddresses>(frame)) require(encode(*own) == bytes);
+  if (const auto clients = decode<StoreClients>(frame)) require(encode(*clients) == bytes);
   if (const auto request = decode<OperatorRequest>(frame)) require(encode(*request) == bytes);
   if (const auto reply = decode<OperatorReply>(frame)) require(encode(*reply) == bytes);
   const auto hello = decode_hello(frame);

@@ -130,6 +130,87 @@ def scenario_A4_A5_A7_the_endpoints_interface_is_the_one_that_workers_get(lab):
         assert not [key for key, value in worker.items() if "10.77." in value], worker
 
 
+TALK = """
+import socket, sys
+def text(value):
+    return len(value).to_bytes(8, "little") + value
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 20) as client:
+    try:
+        client.sendall(bytes.fromhex("00cef7853c") + b"\\1" + text(b"k") + text(b"v") + b"\\3" + text(b"k"))
+        print("answered" if client.recv(9) else "closed")
+    except ConnectionError:
+        print("closed")
+"""
+
+
+def talks_to_its_store(lab):
+    """A worker's program that sets and gets a key there, then says its environment and waits for the file `go`."""
+    with open(f"{lab.folder}/talk.py", "w") as f:
+        f.write(TALK)
+    with open(f"{lab.folder}/worker.sh", "w") as f:
+        f.write(f"""#!/bin/sh
+test "$({sys.executable} {lab.folder}/talk.py "$MASTER_ADDR" "$MASTER_PORT")" = answered || exit 9
+exec {' '.join(lab.program("muster_test_child", "env", lab.folder + "/env-{rank}", "then", "await", lab.folder + "/go"))}
+""")
+    os.chmod(f"{lab.folder}/worker.sh", 0o755)
+    return [f"{lab.folder}/worker.sh"]
+
+
+def end_well(lab, launches):
+    await_that(lambda: all(os.path.exists(f"{lab.folder}/env-{rank}") for rank in range(2)), "both reach their store")
+    open(f"{lab.folder}/go", "w").close()
+    for launch in launches:
+        launch.await_exit(0)
+        assert len(launch.rounds()) == 1, launch.output()
+
+
+def scenario_C7_a_stranger_is_not_served_by_the_workers_store(lab):
+    """A host that is not in the round connects, and writes as a worker would: it is closed, and named once."""
+    if not real_network_only(lab):
+        return
+    program = talks_to_its_store(lab)
+    launches = [lab.launch(node, options(lab, 2), program) for node in lab.nodes[:2]]
+    await_that(lambda: all(os.path.exists(f"{lab.folder}/env-{rank}") for rank in range(2)), "both reach their store")
+    worker = environment_of(f"{lab.folder}/env-0")
+    for _ in range(3):
+        heard = lab.nodes[2].run(sys.executable, f"{lab.folder}/talk.py", worker["MASTER_ADDR"], worker["MASTER_PORT"])
+        assert heard.strip() == "closed", heard
+    line = f"the connection from {lab.nodes[2].address}:"
+    launches[0].await_output(line)
+    assert launches[0].output().count(line) == 1, launches[0].output()
+    end_well(lab, launches)
+
+
+def scenario_C7_a_node_that_comes_by_another_network_than_it_offered_is_served(lab):
+    """The daemon is on the first network, the store on the second, which the other node never named."""
+    if not real_network_only(lab):
+        return
+    lab.daemon(lab.nodes[3])
+    for number, node in enumerate(lab.nodes[:2], 1):
+        node.run("ip", "link", "add", "link", "eth0", "name", "fast0", "type", "macvlan", "mode", "bridge")
+        node.run("ip", "addr", "add", f"10.78.0.{number}/24", "dev", "fast0")
+        node.run("ip", "link", "set", "fast0", "up")
+    program = talks_to_its_store(lab)
+    end_well(lab, [lab.launch(lab.nodes[0], options(lab, 2, "--node-rank=0", "--local-addr=10.78.0.1", host=3), program),
+                   lab.launch(lab.nodes[1], options(lab, 2, "--node-rank=1", host=3), program)])
+    assert {worker["MASTER_ADDR"] for worker in said_environments(lab, 2)} == {"10.78.0.1"}
+
+
+def scenario_C7_a_node_behind_an_address_translation_is_served(lab):
+    """It is seen from an address that it does not have, so nobody can tell from where its workers come."""
+    if not real_network_only(lab):
+        return
+    behind = lab.nodes[1]
+    behind.run("iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "eth0", "-j", "SNAT", "--to-source", "10.77.0.98")
+    hardware = behind.run("cat", "/sys/class/net/eth0/address").strip()
+    for other in (lab.nodes[0], lab.nodes[3]):
+        other.run("ip", "neigh", "replace", "10.77.0.98", "lladdr", hardware, "dev", "eth0")
+    lab.daemon(lab.nodes[3])
+    program = talks_to_its_store(lab)
+    end_well(lab, [lab.launch(lab.nodes[0], options(lab, 2, "--node-rank=0", host=3), program),
+                   lab.launch(lab.nodes[1], options(lab, 2, "--node-rank=1", host=3), program)])
+
+
 def scenario_B3_no_name_is_looked_up_when_all_are_numbers(lab):
     """Packets to port 53 are counted in each host."""
     if not real_network_only(lab):

@@ -310,6 +310,18 @@ def scenario_C3_a_process_that_takes_every_port_that_is_given_back_stops_no_rest
     assert any(grabber.output().split() for grabber in grabbers), "ports were given back, and taken"
 
 
+def scenario_nodes_that_disagree_on_the_worker_store_are_told_so(lab):
+    """The second one ends at once, and says what and both values; the first one waits on."""
+    first = lab.launch(lab.nodes[0], options(lab, 2), say_environment(lab))
+    first.await_output("waiting for")
+    other = lab.launch(lab.nodes[1], [*options(lab, 2), "--rdzv-conf=worker_store=rank0"], say_environment(lab))
+    assert other.process.wait(60) != 0
+    assert "worker_store is agent in the job and rank0 on this node" in other.output(), other.output()
+    right = lab.launch(lab.nodes[1], options(lab, 2), say_environment(lab))
+    for launch in (first, right):
+        launch.await_exit(0)
+
+
 def scenario_D16_nodes_killed_again_and_again_never_stop_the_work(lab):
     """One of four at a time, and it comes back: ten kills here, as many as MUSTER_KILLS says elsewhere."""
     lab.daemon(lab.nodes[3])

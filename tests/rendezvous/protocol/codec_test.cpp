@@ -55,6 +55,13 @@ TEST(Codec, HandshakeAndOperatorMessagesComeBackEqual) {
   EXPECT_EQ(*decode<Proof>(frame_of(encode(proof))), proof);
   const Welcome welcome{77, 5000, 30000};
   EXPECT_EQ(*decode<Welcome>(frame_of(encode(welcome))), welcome);
+  const OwnAddresses own{{"10.0.0.1", "fd00::1"}};
+  EXPECT_EQ(*decode<OwnAddresses>(frame_of(encode(own))), own);
+  StoreClients clients{3, {}};
+  EXPECT_EQ(*decode<StoreClients>(frame_of(encode(clients))), clients);
+  clients.addresses.assign(kMaxStoreClients, "1111:2222:3333:4444:5555:6666:7777:8888");
+  EXPECT_EQ(*decode<StoreClients>(frame_of(encode(clients))), clients);
+  EXPECT_LE(encode(clients).size(), kMaxPayloadBytes);
   const OperatorRequest request{OperatorVerb::scale, "mnist", "n1", 2, 8};
   EXPECT_EQ(*decode<OperatorRequest>(frame_of(encode(request))), request);
   const OperatorReply reply{true, std::string(200'000, 'j')};

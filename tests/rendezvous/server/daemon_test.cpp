@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <map>
+
 #include "rendezvous/protocol/policy_values.hpp"
 #include "tests/rendezvous/support/daemon_fixture.hpp"
 
@@ -72,6 +74,38 @@ TEST_F(DaemonTest, AnotherPolicyIsRefusedWithBothValues) {
   EXPECT_EQ(other.last<Refused>()->code, RefusalCode::incompatible_policy);
   EXPECT_EQ(other.last<Refused>()->reason, "max restarts is 0 in the job and 7 on this node");
   EXPECT_NE(log().find("max restarts is 0 in the job"), std::string::npos);
+}
+
+TEST_F(DaemonTest, AnotherServerOfTheWorkerStoreIsRefusedWithBothValues) {
+  start_daemon();
+  auto ours = link_options("a");
+  ours.settings = {{kWorkerStoreSetting, "agent"}};
+  auto& first = agent(ours);
+  ASSERT_TRUE(run_until([&] { return first.last<Waiting>() != nullptr; }));
+  auto options = link_options("b");
+  options.settings = {{kWorkerStoreSetting, "rank0"}};
+  auto& other = agent(options);
+  ASSERT_TRUE(run_until([&] { return other.last<Refused>() != nullptr; }));
+  EXPECT_EQ(other.last<Refused>()->reason, "worker_store is agent in the job and rank0 on this node");
+}
+
+TEST_F(DaemonTest, C7_WhoServesTheStoreIsToldWhereTheRoundsWorkersComeFrom) {
+  start_daemon();
+  std::map<std::string, std::vector<StoreClients>> told;
+  std::vector<TestAgent*> both;
+  for (const std::string node : {"a", "b"}) {
+    auto options = link_options(node);
+    options.own_addresses = [node] {
+      return std::vector<std::string>{node == "a" ? "10.0.0.1" : "10.0.0.2"};
+    };
+    options.store_clients = [&told, node](const StoreClients& clients) { told[node].push_back(clients); };
+    both.push_back(&agent(options));
+  }
+  ASSERT_TRUE(run_until([&] { return both[0]->last<Assignment>() && both[1]->last<Assignment>(); }));
+  const std::string leader = both[0]->last<Assignment>()->group_rank == 0 ? "a" : "b";
+  ASSERT_EQ(told.size(), 1u) << "the others need no list";
+  ASSERT_EQ(told[leader].size(), 1u);
+  EXPECT_EQ(told[leader][0], (StoreClients{1, {"10.0.0.1", "10.0.0.2"}}));
 }
 
 TEST_F(DaemonTest, D9_WrongVersionIsToldOnBothSides) {

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <boost/asio/ip/udp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <fstream>
 #include <random>
 
@@ -322,6 +325,50 @@ TEST(StoreServer, C7_D18_StoresShareNothing) {
   RawClient worker(round_two.port());
   worker.send(magic + request(StoreOp::check, "/k") + request(StoreOp::add, "init/", {}, 1));
   worker.expect_hex("01 01 00 00 00 00 00 00 00");
+}
+
+/// An address of this machine by which it leaves it; empty: it has none.
+std::string outgoing_address() {
+  boost::asio::io_context io;
+  boost::asio::ip::udp::socket socket(io);
+  boost::system::error_code error;
+  socket.connect({boost::asio::ip::make_address("192.0.2.1"), 9}, error);
+  return error ? "" : socket.local_endpoint().address().to_string();
+}
+
+TEST(StoreServer, C7_OnlyTheNamedAddressesAreServedAndTheOthersAreNamedOnce) {
+  const auto own = outgoing_address();
+  if (own.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  for (const std::string& bound :
+       {own, std::string()}) {  // alone, and inside IPv6 as a socket of both shows it
+    RunningStore store({}, bound);
+    const auto only = [&](const std::string& address) {
+      store.ask([&](StoreServer& server) {
+        server.serve_only({boost::asio::ip::make_address(address)});
+        return true;
+      });
+    };
+    const auto refused = [&] {
+      boost::asio::io_context io;
+      boost::asio::ip::tcp::socket client(io);
+      client.connect({boost::asio::ip::make_address(own), store.port()});
+      boost::system::error_code error;
+      boost::asio::write(client, boost::asio::buffer(magic + request(StoreOp::ping, "", "", 1)), error);
+      char answer;
+      boost::asio::read(client, boost::asio::buffer(&answer, 1), error);
+      return error.failed();
+    };
+    only("192.0.2.7");
+    EXPECT_TRUE(refused());
+    EXPECT_TRUE(refused());
+    ASSERT_EQ(store.notices().size(), 1u);
+    EXPECT_THAT(store.notices()[0], HasSubstr("the connection from " + own + ":"));
+    EXPECT_THAT(store.notices()[0], HasSubstr("no node of this round has that address"));
+    EXPECT_EQ(store.counters().refused_total, 2u);
+    EXPECT_EQ(store.counters().requests_total, 0u);
+    only(own);
+    EXPECT_FALSE(refused());
+  }
 }
 
 TEST(StoreServer, DiagnosisNamesPeers) {
