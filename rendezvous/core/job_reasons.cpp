@@ -34,7 +34,7 @@ std::string Job::gathering_reason(Instant now) const {
                            ? fmt::format("{}", policy_.min_nodes)
                            : fmt::format("at least {} (up to {})", policy_.min_nodes, policy_.max_nodes),
                        on_the_way, human(deadline - now));
-  const Instant next = ask_again_at(gathering_, who, policy_, changes_.settle_window(now));
+  const Instant next = ask_again_at(gathering_, who, policy_, policy_.settle_window);
   const std::string left = human(std::max(next - now, Duration::zero()));
   std::string what_next = "last call ends in " + left;
   if (gathering_.reforming)

@@ -42,7 +42,8 @@ bool Job::advance_once() {
 bool Job::advance_gathering() {
   const Roster who = roster();
   note_roster(gathering_, who, policy_, now_);
-  switch (decide(gathering_, who, policy_, changes_.settle_window(now_), now_)) {
+  // Not the damped window: it spares work that goes on, and here everybody waits.
+  switch (decide(gathering_, who, policy_, policy_.settle_window, now_)) {
     case GatherVerdict::wait:
       return false;
     case GatherVerdict::form:
@@ -117,7 +118,7 @@ bool Job::advance_stopping() {
 }
 
 std::optional<Instant> Job::gathering_wake() const {
-  Instant at = ask_again_at(gathering_, roster(), policy_, changes_.settle_window(now_));
+  Instant at = ask_again_at(gathering_, roster(), policy_, policy_.settle_window);
   for (const NodeId& node : cooldown_.cooling(now_))
     if (members_.is_available(node)) at = std::min(at, *cooldown_.until(node, now_));
   return at;

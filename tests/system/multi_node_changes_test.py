@@ -322,15 +322,41 @@ def scenario_nodes_that_disagree_on_the_worker_store_are_told_so(lab):
         launch.await_exit(0)
 
 
+def keep_killing(lab, launches, own, program, seconds):
+    """One of four every five seconds. In each minute a round begins, and never is nobody at work for 30 s."""
+    ends = time.monotonic() + seconds
+    number, last_round = 0, newest_round(launches)
+    while time.monotonic() < ends:
+        minute = min(time.monotonic() + 60, ends)
+        while time.monotonic() < minute:
+            victim = number % 4
+            launches[victim].kill(signal.SIGKILL)
+            launches[victim].process.wait(60)
+            launches[victim] = lab.launch(lab.nodes[victim], own, program)
+            number += 1
+            next_kill = time.monotonic() + 5
+            await_that(lambda: lab.pids(CHILD), "somebody works", 30)
+            await_that(lambda: time.monotonic() >= next_kill, "the time for the next kill", 10)
+        assert newest_round(launches) > last_round, "no round began in a minute"
+        last_round = newest_round(launches)
+    print(f"{number} kills, {last_round} rounds")
+
+
+def newest_round(launches):
+    return max((int(launch.rounds()[-1].split(":")[0].split()[1]) for launch in launches if launch.rounds()), default=0)
+
+
 def scenario_D16_nodes_killed_again_and_again_never_stop_the_work(lab):
-    """One of four at a time, and it comes back: ten kills here, as many as MUSTER_KILLS says elsewhere."""
+    """One of four at a time, and it comes back: ten kills here, ten minutes of them in the full tests."""
     lab.daemon(lab.nodes[3])
     program, go = until_marked(lab, "touch", f"{lab.folder}/ran-{{round}}-{{rank}}")
     own = [*options(lab, "1:4", host=3), "--stop-grace=5"]
     launches = [lab.launch(node, own, program) for node in lab.nodes]
     for launch in launches:
         launch.await_output("round ")
-    for number in range(int(os.environ.get("MUSTER_KILLS", "10"))):
+    if os.environ.get("MUSTER_FULL_TESTS"):
+        keep_killing(lab, launches, own, program, 600)
+    for number in range(10):
         victim = number % 4
         launches[victim].kill(signal.SIGKILL)
         launches[victim].process.wait(60)
