@@ -247,10 +247,12 @@ def row_of(bin_dir, launcher, python, case):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
-    parser.add_argument("--torch", default="/opt/torch/bin/python")
+    parser.add_argument("--torch", default=os.environ.get("MUSTER_TORCH_PYTHON", ""))
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if not options.torch:
+        parser.error("--torch or MUSTER_TORCH_PYTHON has to name a Python with PyTorch; scripts/setup-torch makes one")
     version = subprocess.run([options.torch, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True,
                              check=True).stdout.strip()
     print(f"torchrun of PyTorch {version}; load {os.getloadavg()[0]:.0f}\n", flush=True)
