@@ -41,6 +41,15 @@ def await_round(launches, text):
                    f"{launch.node.name} is in a round of {text}:\n{launch.output()}")
 
 
+def expect_each_change_with_its_reason(rounds):
+    """n3 joins two nodes, n2 is cut off and comes back, n3 leaves."""
+    print("\n".join(rounds))
+    sizes = [text.split(": ", 1)[1].split(",")[0] for text in rounds]
+    assert sizes == ["2 nodes", "3 nodes", "2 nodes", "3 nodes", "2 nodes"], rounds
+    for reason, line in zip(("n3 joined", "n2 was lost", "n2 joined", "n3 leaves"), rounds[1:]):
+        assert reason in line, rounds
+
+
 def scenario_D12_F4_a_node_that_joins_costs_no_step(lab):
     """Workers save when they are asked to, all at the same step, and the larger world goes on from there."""
     program = lab.program("ddp_mnist", "--epochs=3", f"--checkpoint-dir={lab.folder}/checkpoint",
@@ -88,12 +97,7 @@ def scenario_D1_D3_D12_three_hosts_train_while_one_joins_one_is_cut_off_and_one_
     await_steps(lab, 30)
     for launch in launches[:2]:
         launch.await_exit(0, 200)
-    rounds = launches[0].rounds()
-    print("\n".join(rounds))
-    sizes = [text.split(": ", 1)[1].split(",")[0] for text in rounds]
-    assert sizes == ["2 nodes", "3 nodes", "2 nodes", "3 nodes", "2 nodes"], rounds
-    for reason, line in zip(("n3 joined", "n2 was lost", "n2 joined", "n3 leaves"), rounds[1:]):
-        assert reason in line, rounds
+    expect_each_change_with_its_reason(launches[0].rounds())
 
 
 class MortalDaemon:
@@ -166,12 +170,7 @@ def scenario_D7_three_hosts_train_while_they_come_and_go_and_ten_daemons_die(lab
     assert daemon.deaths == 10
     for launch in launches[:2]:
         launch.await_exit(0, 200)
-    rounds = launches[0].rounds()
-    print("\n".join(rounds))
-    sizes = [text.split(": ", 1)[1].split(",")[0] for text in rounds]
-    assert sizes == ["2 nodes", "3 nodes", "2 nodes", "3 nodes", "2 nodes"], rounds
-    for reason, line in zip(("n3 joined", "n2 was lost", "n2 joined", "n3 leaves"), rounds[1:]):
-        assert reason in line, rounds
+    expect_each_change_with_its_reason(launches[0].rounds())
 
 
 def scenario_D7_a_daemon_killed_ten_times_under_training_restarts_no_worker(lab):
