@@ -122,14 +122,23 @@ void Supervisor::on(const SignalPassedOn& event, Instant) {
 // ---- the ladder ------------------------------------------------------------------------------------------
 
 /// Whoever was signalled once is not signalled again: a second SIGTERM may break off its saving. Nor is the time that a
-/// signal from outside gave made shorter by what the rendezvous makes of it.
+/// signal from outside gave made shorter by what the rendezvous makes of it. Who said "safe" is leaving by itself, and
+/// is signalled only when it takes long.
 void Supervisor::stop_workers(int signal_number, Duration grace, Instant now) {
   const std::vector<int> running = group_.running();
   if (running.empty()) return;
   ladder_.begin(stop_signal_ != 0 ? options_.graces.stop : grace, now);
+  const Instant kill_at = ladder_.wake_at().value_or(now);
   savers_signal_at_.reset();
-  for (const int local_rank : running)
-    if (!group_.at(local_rank).signalled) signal(local_rank, signal_number, SignalTarget::main_process);
+  for (const int local_rank : running) {
+    GroupMember& member = group_.at(local_rank);
+    if (member.signalled) continue;
+    member.asked_to_stop = true;
+    if (member.safe)
+      savers_signal_at_ = kill_at - kept_for_signal(ladder_.grace());
+    else
+      signal(local_rank, signal_number, SignalTarget::main_process);
+  }
 }
 
 void Supervisor::signal_savers() {

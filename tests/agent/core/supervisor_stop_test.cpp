@@ -207,8 +207,22 @@ TEST(SupervisorStop, F4_TheDrainThatFollowsAsksNobodyASecondTime) {
   ASSERT_EQ(scene.sent<rendezvous::WorkersSafe>().size(), 1u);
   EXPECT_EQ(scene.sent<rendezvous::WorkersSafe>()[0].step, 7);
   scene.daemon(rendezvous::JobEnded{});
-  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}, {1, SIGTERM}}))
-      << "all are safe: whoever is left may go";
+  EXPECT_THAT(scene.main_signals(), IsEmpty()) << "they have saved, and leave by themselves";
+}
+
+TEST(SupervisorStop, F4_WhoSavedAndDoesNotLeaveGetsTheSignalInTime) {
+  Scene scene(2, with_graces({.rescale = 20s}));
+  scene.runs();
+  scene.happens(WorkerListens{0});
+  scene.daemon(rendezvous::Drain{1, 30s, "n2 leaves"});
+  scene.happens(WorkerSafe{0, 7});
+  scene.daemon(rendezvous::StopWorkers{1, "n2 leaves"});
+  EXPECT_EQ(scene.main_signals(), (Pairs{{1, SIGTERM}})) << "which cannot be asked";
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 15s);
+  scene.after(15s);
+  EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}}));
+  scene.after(5s);
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}, {1, SIGKILL}}));
 }
 
 TEST(SupervisorStop, F4_WhoDoesNotSaveGetsTheSignalBeforeTheGraceIsOver) {
