@@ -4,7 +4,8 @@ usage: store_bench.py BIN_DIR [--python PYTHON]... [--repeat N] [--small]
 
 Two kinds of clients: the native load generator (store_load), for servers that speak dialect C (ours, and PyTorch's
 from 2.1 on), and PyTorch's own client from one process. PYTHON is an interpreter that has PyTorch. Each figure is
-the median of N runs, the servers taking turns.
+the median of N runs, the servers taking turns. The floor is a server that reads and answers without looking
+(store_floor): what the kernel and the clients leave for any store.
 """
 
 import argparse
@@ -96,10 +97,15 @@ def connections(load, server, count):
     return found
 
 
+REPLY_BYTES = {"set": 1, "get": 72, "add": 8, "check": 1}  # of store_load's requests
+
+
 def measures(small):
     limit = 0.1 if small else 2
-    for op in ("set", "get", "add", "check"):
+    for op in REPLY_BYTES:
         yield f"{op.upper()}, 64 clients", [op, "--clients", "64", "--limit", str(limit)]
+    for op in ("get", "add", "check"):
+        yield f"{op.upper()}, 64 clients, 16 at once", [op, "--clients", "64", "--depth", "16", "--limit", str(limit)]
     yield "WAIT wake-up, 1 waiter", ["wake", "--clients", "1", "--limit", str(limit)]
     yield "WAIT wake-up, 64 waiters", ["wake", "--clients", "64", "--limit", str(limit)]
     for n in (8,) if small else (64, 256, 1000):
@@ -124,14 +130,26 @@ def one_turn(bin_dir, server, native, python, small):
     return found
 
 
+def floor_turn(bin_dir, small):
+    found = {}
+    for name, words in measures(small):
+        if words[0] not in REPLY_BYTES or "--depth" in words:
+            continue
+        print(f"floor: {name}", file=sys.stderr)
+        server = Server("floor", [os.path.join(bin_dir, "store_floor"), str(REPLY_BYTES[words[0]])])
+        found[name] = run([os.path.join(bin_dir, "store_load"), "--port", str(server.port), *words])
+        server.stop()
+    return found
+
+
 def median(turns, name, figure):
     return statistics.median(turn[name][figure] for turn in turns)
 
 
-def print_tables(label, ours, theirs):
+def print_tables(label, ours, theirs, floor):
     print(f"\n#### Beside {label}\n" if theirs else "\n#### Alone\n")
-    print("| What | ours, per s | peer, per s | ratio | ours p50 / p99 | peer p50 / p99 | CPU ours / peer |")
-    print("|---|---|---|---|---|---|---|")
+    print("| What | ours, per s | peer, per s | ratio | floor's ratio | ours p50 / p99 | peer p50 / p99 | CPU ours / peer |")
+    print("|---|---|---|---|---|---|---|---|")
     for name in ours[0]:
         if name == "connections":
             continue
@@ -139,6 +157,8 @@ def print_tables(label, ours, theirs):
         rates = [median(turns, name, "per_s") if turns else None for turns in (ours, theirs)]
         cells += [f"{rate:,.0f}" if rate else "-" for rate in rates]
         cells.append(f"{rates[0] / rates[1]:.2f}" if rates[1] else "-")
+        has_floor = rates[1] and floor and name in floor[0]
+        cells.append(f"{median(floor, name, 'per_s') / rates[1]:.2f}" if has_floor else "-")
         for turns in (ours, theirs):
             cells.append(f"{median(turns, name, 'p50_us'):.0f} / {median(turns, name, 'p99_us'):.0f} us" if turns else "-")
         has_cpu = "cpu" in ours[0][name]
@@ -193,15 +213,17 @@ def main():
     peers = [peer for peer in peers if peer[1]]
     for python, version in peers or [(None, None)]:
         native = not python or tuple(int(n) for n in version.split(".")[:2]) >= (2, 1)
-        ours, theirs = [], []
+        ours, theirs, floor = [], [], []
         for _ in range(turns):
+            if native:
+                floor.append(floor_turn(options.bin_dir, options.small))
             for found, command in ((ours, our_command), (theirs, [python, "-c", SERVE])):
                 if command[0] is None:
                     continue
                 server = Server(command[0], command)
                 found.append(one_turn(options.bin_dir, server, native, python, options.small))
                 server.stop()
-        print_tables(f"PyTorch {version}'s server", ours, theirs)
+        print_tables(f"PyTorch {version}'s server", ours, theirs, floor)
 
 
 main()

@@ -1,6 +1,6 @@
 // Load for a store server that speaks dialect C (ours, and PyTorch's from 2.1 on), from one thread.
 //   store_load --port P MEASURE [numbers]   prints one line of JSON
-// Every client has one request under way, as PyTorch's have. Latencies are from before the send to after the
+// Every client has one request under way, as PyTorch's have, or --depth of them. Latencies are from before the send to after the
 // receive of the last byte.
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -153,6 +153,7 @@ struct Options {
   std::uint16_t port = 0;
   std::string measure;
   std::size_t clients = 64;
+  std::size_t depth = 1;  ///< requests of a client under way at once
   double limit_s = 2;
 };
 
@@ -177,13 +178,12 @@ void measure_request(const Options& options) {
     reply = 1;
     requests = 9;
   } else if (options.measure == "get") {
-    std::string first;
-    put(first, StoreOp::set, "/bench/0", value);
-    put(first, StoreOp::check, "/bench/0");
-    load.send(0, first, 1);
-    load.await_all();
     put(bytes, StoreOp::get, "/bench/0");
     reply = 8 + value_bytes;
+    std::string first;
+    put(first, StoreOp::set, "/bench/0", value);
+    load.send(0, first + bytes, reply);
+    load.await_all();
   } else if (options.measure == "add") {
     put(bytes, StoreOp::add, "/bench/n", {}, 1);
     reply = 8;
@@ -191,6 +191,10 @@ void measure_request(const Options& options) {
     put(bytes, StoreOp::check, "/bench/0");
     reply = 1;
   }
+  const std::string one = bytes;
+  for (std::size_t i = 1; i < options.depth; ++i) bytes += one;
+  reply *= options.depth;
+  requests *= options.depth;
   Latencies latencies;
   const auto begin = Clock::now();
   const auto end =
@@ -356,6 +360,7 @@ int main(int argc, char** argv) {
   CLI::App app("load for a store server");
   app.add_option("--port", options.port, "of the server, on 127.0.0.1")->required();
   app.add_option("--clients", options.clients, "connections, or ranks of the mesh");
+  app.add_option("--depth", options.depth, "requests that each client sends before it reads the replies");
   app.add_option("--limit", options.limit_s, "seconds, where there is no other end");
   app.add_option("measure", options.measure)
       ->required()
