@@ -112,6 +112,26 @@ def signal_daemon(run, number):
         run.daemons[-1].process.wait(10)
 
 
+@sentence("freeze worker NUMBER")
+def freeze_worker(run, rank):
+    """It sleeps in the kernel (state D) and no signal ends it, as when a disk or a device does not answer."""
+    run.await_that(lambda: rank in run.workers(), f"there is a worker of rank {rank}")
+    run.setup.freeze(run.workers()[rank])
+
+
+@sentence("thaw the frozen workers")
+def thaw_workers(run):
+    run.setup.thaw()
+
+
+@sentence("send SIGKILL to the parent of agent of HOSTS")
+def kill_parents(run, names):
+    """The process that started the launcher: a shell, a scheduler's step."""
+    for name in run.scenario.resolve(names):
+        run.mark_down(name, "its parent was killed")
+        signal_processes([run.launches[name].process.pid], signal.SIGKILL)
+
+
 @sentence("remember the workers")
 def remember(run):
     run.remembered = sorted(run.workers().values())

@@ -21,6 +21,7 @@ class LeftOut(Exception):
 class HostSetup:
     def __init__(self, run):
         self._run, self._scenario = run, run.scenario
+        self._frozen = ""  # the cgroup of frozen workers
         for folder, size in self._scenario.disks.items():
             self._mount(folder, size)
         for name in self._scenario.clocks:
@@ -64,9 +65,30 @@ class HostSetup:
         return {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": self.clock_file(name), "FAKETIME_NO_CACHE": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
 
+    def freeze(self, pid):
+        """Of the two kinds of cgroups only the first keeps a frozen process from being killed."""
+        folder = f"/sys/fs/cgroup/freezer{own_cgroup('freezer')}/muster-lab-{os.getpid()}-frozen"
+        self._run.lab.registry.note("cgroup", folder)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._write(f"{folder}/cgroup.procs", str(pid))
+            self._write(f"{folder}/freezer.state", "FROZEN")
+        except OSError:
+            raise LeftOut("needs the freezer of cgroups v1") from None
+        self._frozen = folder
+
+    def thaw(self):
+        if self._frozen:
+            self._write(f"{self._frozen}/freezer.state", "THAWED")
+
+    @staticmethod
+    def _write(path, text):
+        with open(path, "w") as f:
+            f.write(text)
+
     def within(self, name):
         """A command that starts another one under the host's limits."""
-        words = []
+        words = ["sh", "-c", '"$@"; exit $?', "sh"] if name in self._scenario.parents else []
         for kind, value in self._scenario.limits.get(name, {}).items():
             if kind == "descriptors":
                 words += ["prlimit", f"--nofile={value}:{value}", "--"]

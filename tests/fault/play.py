@@ -26,7 +26,7 @@ from host_setup import LeftOut
 from sentences import SENTENCES
 
 LEFT_OUT = 77
-FAULT_WORDS = ("send", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
+FAULT_WORDS = ("send", "freeze", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
 
 
 def await_answer(run, name):
