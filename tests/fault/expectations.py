@@ -45,6 +45,11 @@ def expect_shown(run, names, text):
             time.sleep(0.01)
 
 
+@sentence("expect that the daemon shows TEXT")
+def expect_daemon_shown(run, text):
+    run.await_that(lambda: text in run.daemons[-1].output(), f"the daemon shows '{text}'", 5)
+
+
 @sentence("expect that HOSTS do not show TEXT")
 def expect_not_shown(run, names, text):
     for name in run.scenario.resolve(names):

@@ -100,7 +100,8 @@ class FaultRun:
         """A launcher on that host."""
         environment = {HOST_MARK: name, "TMPDIR": self.temporary, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": self.python,
                        "PYTHONPATH": SDK, **self.setup.environment(name)}
-        launch = self.lab.launch(self.hosts[name], self.options(), self.program(), environment,
+        options = [*self.options(), *self.filled(self.scenario.own.get(name, []))]
+        launch = self.lab.launch(self.hosts[name], options, self.program(), environment,
                                  within=self.setup.within(name))
         self.watch.add(launch.output_path)
         self.launches[name] = launch

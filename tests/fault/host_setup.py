@@ -22,6 +22,9 @@ class HostSetup:
     def __init__(self, run):
         self._run, self._scenario = run, run.scenario
         self._frozen = ""  # the cgroup of frozen workers
+        for name, text in self._scenario.secrets.items():
+            self._write(f"{run.folder}/{name}", text + "\n")
+            os.chmod(f"{run.folder}/{name}", 0o600)
         for folder, size in self._scenario.disks.items():
             self._mount(folder, size)
         for name in self._scenario.clocks:

@@ -9,6 +9,8 @@
     disk: checkpoint 8M                   that folder is a disk of its own, of this size
     limit: n2 descriptors=64              what the launcher of that host may use: descriptors, processes, memory
     clock: n2 +15m                        that host's clock is off
+    secret: right 7f3a9c                  a file {folder}/right that holds this, for the user alone
+    own: n2 --rdzv-conf=token_file=...    options of that host's launcher alone
     parent: n2                            its launcher is started by a shell, which waits for it
     link: n2 20ms 2M                      all it sends and receives comes so much later, at so many bytes a second
     runs: always                          in each run of the tests, and not only in --full ones
@@ -60,6 +62,8 @@ class Scenario:
     clocks: dict = field(default_factory=dict)
     links: dict = field(default_factory=dict)
     parents: tuple = ()
+    secrets: dict = field(default_factory=dict)
+    own: dict = field(default_factory=dict)
     always: bool = False
     steps: list = field(default_factory=list)
 
@@ -158,6 +162,15 @@ def _link(scenario, words):
     scenario.links[host(words[0])] = (seconds(words[1]), words[2])
 
 
+def _secret(scenario, words):
+    name, text = two(words)
+    scenario.secrets[name] = text
+
+
+def _own(scenario, words):
+    scenario.own.setdefault(host(words[0]), []).extend(words[1:])
+
+
 def _parent(scenario, words):
     scenario.parents = hosts(*words)
 
@@ -170,7 +183,8 @@ def _runs(scenario, words):
 
 HEAD = {
     "hosts": _hosts, "daemon": _daemon, "start": _start, "program": _program, "disk": _disk, "limit": _limit,
-    "clock": _clock, "link": _link, "parent": _parent, "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
+    "clock": _clock, "link": _link, "parent": _parent, "secret": _secret, "own": _own,
+    "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
 }
 
 
@@ -190,7 +204,7 @@ def _check_whole(scenario):
     if not scenario.steps:
         raise ValueError("no sentence; an empty line ends the head")
     known = scenario.all_hosts()
-    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.parents, *scenario.resolve(scenario.start)]
+    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.parents, *scenario.own, *scenario.resolve(scenario.start)]
     named += [scenario.daemon] if scenario.daemon else []
     for step in scenario.steps:
         for value in step.values:
