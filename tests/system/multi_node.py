@@ -2,12 +2,15 @@
 
 import glob
 import json
+import os
 import signal
 import sys
 
 from netns_lab import Lab
 
 QUICK = "--rdzv-conf=join_timeout=60,last_call_timeout=500ms,closed_grace=200ms,settle_window=200ms"
+# Bounds of time are for the real thing; sanitizers cost a multiple.
+PATIENCE = 5 if os.environ.get("MUSTER_SANITIZER") else 1
 CHILD = "muster_test_chi"  # as the kernel shortens it
 
 

@@ -7,27 +7,32 @@ import glob
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
 
-from multi_node import (CHILD, QUICK, environment_of, main, options, real_network_only, said_environments,
+from multi_node import (CHILD, PATIENCE, QUICK, environment_of, main, options, real_network_only, said_environments,
                         say_environment, statuses, until_marked)
 from netns_lab import await_that
 
 
 def scenario_D11_static_meets_at_the_master(lab):
-    """The nodes' ranks are honoured, and a failure reaches every node."""
-    program = lab.program("muster_test_child", "if-rank", "2", "then", "exit", "7", "then", "end", "then", "wait")
+    """The nodes' ranks are honoured, and a failure reaches every node within 5 s."""
+    program = lab.program("muster_test_child", "if-rank", "2", "then", "await", f"{lab.folder}/go", "then", "exit", "7",
+                          "then", "end", "then", "wait")
     launches = []
     for rank, node in enumerate(lab.nodes[:3]):
         own = ["--nnodes=3", "--rdzv-id=job", "--rdzv-backend=static", f"--node-rank={2 - rank}",
                f"--master-addr={lab.nodes[0].address}", f"--master-port={lab.port}"]
         launches.append(lab.launch(node, own, program))
+    await_that(lambda: len(lab.pids(CHILD)) == 3, "all work")
+    began = time.monotonic()
+    open(f"{lab.folder}/go", "w").close()
     for launch in launches:
         launch.await_exit(7)
-    assert "rank 2 on n1" in launches[2].output(), launches[2].output()
+    assert time.monotonic() - began < 5 * PATIENCE, time.monotonic() - began
+    for launch in launches:
+        assert "rank 2 on n1" in launch.output(), launch.output()
 
 
 def scenario_H5_H7_a_failure_ends_all_nodes_with_one_report(lab):
@@ -43,28 +48,45 @@ def scenario_H5_H7_a_failure_ends_all_nodes_with_one_report(lab):
 
 
 def scenario_H6_a_lost_node_of_a_fixed_job_ends_it_everywhere(lab):
+    """Within the heartbeat timeout and 5 s."""
+    lab.daemon(lab.nodes[0], "--heartbeat-timeout=3s")
     launches = [lab.launch(node, options(lab, 3), lab.program("muster_test_child", "wait")) for node in lab.nodes[:3]]
     for launch in launches:
         launch.await_output("round 1:")
+    began = time.monotonic()
     launches[2].kill(signal.SIGKILL)
     codes = {launch.process.wait(60) for launch in launches[:2]}
+    assert time.monotonic() - began < 8 * PATIENCE, time.monotonic() - began
     assert len(codes) == 1 and codes != {0}, codes
     for launch in launches[:2]:
         assert "n3" in launch.output(), launch.output()
 
 
 def lost_and_gone_on(lab, number):
+    """The others are in a new round within the heartbeat timeout and 5 s."""
     program, go = until_marked(lab)
+    lab.daemon(lab.nodes[0], "--heartbeat-timeout=3s")
     launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes[:3]]
     for launch in launches:
         launch.await_output("3 nodes, 3 workers")
+    await_that(lambda: len(lab.pids(CHILD)) == 3, "all work")
+    began = time.monotonic()
     launches[2].kill(number)
+    own = {int(pid) for pid in lab.pids(CHILD) if own_node(pid) == "n3"}
+    await_that(lambda: not own & set(lab.pids(CHILD)), "the killed agent's worker is gone", 2 * PATIENCE)
     for launch in launches[:2]:
         launch.await_output("2 nodes, 2 workers")
-    await_that(lambda: len(lab.pids(CHILD)) == 2, "the killed agent's worker is gone", 2)
+    assert time.monotonic() - began < 8 * PATIENCE, time.monotonic() - began
     go()
     for launch in launches[:2]:
         launch.await_exit(0)
+
+
+def own_node(pid):
+    try:
+        return environment_of(f"/proc/{pid}/environ").get("MUSTER_NODE")
+    except OSError:
+        return None
 
 
 def scenario_D3_the_others_go_on_without_a_killed_agent(lab):
@@ -80,10 +102,12 @@ def scenario_D1_a_node_that_is_told_to_leave_is_let_go(lab):
     launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes[:3]]
     for launch in launches:
         launch.await_output("3 nodes, 3 workers")
+    began = time.monotonic()
     launches[0].kill(signal.SIGTERM)  # the one whose host has the endpoint
     launches[0].await_exit(128 + signal.SIGTERM)
     for launch in launches[1:]:
         launch.await_output("2 nodes, 2 workers")
+    assert time.monotonic() - began < 10 * PATIENCE, time.monotonic() - began
     go()
     for launch in launches[1:]:
         launch.await_exit(0)
@@ -94,10 +118,13 @@ def scenario_D5_scaled_down_to_one_by_signals_the_last_goes_on(lab):
     launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes[:3]]
     for launch in launches:
         launch.await_output("3 nodes, 3 workers")
-    for leaving, left in ((launches[0], "2 nodes, 2 workers"), (launches[1], "1 node, 1 worker")):
-        leaving.kill(signal.SIGTERM)
+    launches[0].kill(signal.SIGTERM)
+    soon = time.monotonic() + 1
+    await_that(lambda: time.monotonic() >= soon, "a second has passed")
+    launches[1].kill(signal.SIGTERM)
+    for leaving in launches[:2]:
         leaving.await_exit(128 + signal.SIGTERM)
-        launches[2].await_output(left)
+    launches[2].await_output("1 node, 1 worker")
     go()
     launches[2].await_exit(0)
 
@@ -196,13 +223,24 @@ def scenario_D10_who_finishes_first_waits_and_serves_the_store(lab):
 
 
 def scenario_D13_a_node_that_joins_has_workers_within_a_second_and_a_half(lab):
-    """Half of ten at least, since others may use the machine too; each in a job of its own, because changes that follow
-    each other are held back. Sanitizers cost a multiple."""
+    """95 of 100 do: nineteen of twenty. Others may use the machine too, so it is the best of three twenties. Sanitizers
+    cost a multiple."""
     limit_s = 15 if os.environ.get("MUSTER_SANITIZER") else 1.5
     lab.daemon(lab.nodes[3])
+    for twenty in range(3):
+        took_s = sorted(join_times_s(lab, twenty * 20, 20))
+        print("join to new workers:", " ".join(f"{one:.2f}" for one in took_s), flush=True)
+        if took_s[18] < limit_s:
+            return
+    raise AssertionError(f"the second slowest of twenty took {took_s[18]:.2f} s")
+
+
+def join_times_s(lab, first, count):
+    """From the launch of a third node to the last worker of the new round at work, each in a job of its own, because
+    changes that follow each other are held back."""
     took_s = []
-    for number in range(10):
-        own = ["--nnodes=1:3", f"--rdzv-id=job{number}", QUICK, "--stop-grace=5",
+    for number in range(first, first + count):
+        own = ["--nnodes=1:3", f"--rdzv-id=job{number}", "--rdzv-conf=last_call_timeout=500ms", "--stop-grace=5",
                f"--rdzv-endpoint={lab.nodes[3].address}:{lab.port}"]
         program = lab.program("muster_test_child", "touch", f"{lab.folder}/{number}-{{rank}}-{{round}}", "then", "wait")
         launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
@@ -218,8 +256,7 @@ def scenario_D13_a_node_that_joins_has_workers_within_a_second_and_a_half(lab):
         took_s.append(time.monotonic() - began)
         for launch in launches:
             launch.kill(signal.SIGKILL)
-    assert statistics.median(took_s) < limit_s, took_s
-    print(f"join to new workers: {min(took_s):.2f} to {max(took_s):.2f} s")
+    return took_s
 
 
 def scenario_D18_D19_failures_of_all_nodes_are_counted_once_for_the_job(lab):
@@ -246,6 +283,8 @@ def scenario_D20_a_program_that_dies_at_its_start_is_tried_twice(lab):
         launch.await_exit(2)
     # The first to fail in round 2 may do so before the other has left its trace.
     assert glob.glob(f"{lab.folder}/ran-*-2") and not glob.glob(f"{lab.folder}/ran-*-3")
+    for launch in launches:
+        assert "twice in a row" in launch.output(), launch.output()
 
 
 def scenario_C8_a_killed_job_is_launched_again_over_what_it_left(lab):

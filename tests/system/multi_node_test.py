@@ -94,14 +94,15 @@ def scenario_A16_E3_two_nodes_with_one_rank_are_both_named(lab):
     assert time.monotonic() - began < 5
 
 
-def scenario_A9_a_third_node_joins_later(lab):
+def scenario_A9_two_more_nodes_join_later(lab):
+    """Long after the last call: all four end in one group."""
     program, go = until_marked(lab)
-    launches = [lab.launch(node, options(lab, "1:3"), program) for node in lab.nodes[:2]]
+    launches = [lab.launch(node, options(lab, "2:4"), program) for node in lab.nodes[:2]]
     for launch in launches:
         launch.await_output("2 nodes, 2 workers")
-    launches.append(lab.launch(lab.nodes[2], options(lab, "1:3"), program))
+    launches += [lab.launch(node, options(lab, "2:4"), program) for node in lab.nodes[2:]]
     for launch in launches:
-        launch.await_output("3 nodes, 3 workers")
+        launch.await_output("4 nodes, 4 workers")
     go()
     for launch in launches:
         launch.await_exit(0)
