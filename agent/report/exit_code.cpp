@@ -1,8 +1,19 @@
+#include <cerrno>
 #include <csignal>
 
 #include "agent/report/report.hpp"
 
 namespace muster::agent {
+
+namespace {
+
+/// What was missing was ours to get: a process, memory, descriptors. The program may be as it should.
+bool launchers_own(const ExitCause& cause) {
+  if (cause.kind != ExitCause::Kind::start_failed) return false;
+  return cause.value == EAGAIN || cause.value == ENOMEM || cause.value == EMFILE || cause.value == ENFILE;
+}
+
+}  // namespace
 
 int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
   using rendezvous::OutcomeKind;
@@ -11,6 +22,7 @@ int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
       return 0;
     case OutcomeKind::failed: {
       if (!outcome.first_failure) return kLauncherFailedExitCode;
+      if (launchers_own(outcome.first_failure->cause)) return kLauncherFailedExitCode;
       const int code = outcome.first_failure->cause.shell_code();
       return code == 0 ? 1 : code;  // a failed job never looks like a success
     }

@@ -58,19 +58,21 @@ std::string restarts_text(const rendezvous::Outcome& outcome) {
 
 std::string failure_screen(const JobReport& report, const WorkerFailure& first) {
   const Advice advice = advice_for(first, report.python);
+  const bool started = first.cause.kind != ExitCause::Kind::start_failed;
   ExitCause bare = first.cause;
   bare.evidence.clear();
   std::string text = fmt::format("muster: job {} FAILED: rank {} on {} {}{}; {}\n\n", report.run_id,
                                  first.rank, first.node, bare.sentence(), advice.guess, advice.next);
   text += field(
       "first failure",
-      fmt::format("rank {} (local {}) on {}{}, pid {}, round {}, {}, after {}", first.rank, first.local_rank,
-                  first.node, first.host.empty() || first.host == first.node ? "" : " (" + first.host + ")",
-                  first.pid, first.round, when(first.unix_time_ms), lived(first)));
+      fmt::format("rank {} (local {}) on {}{}, {}round {}, {}, {}", first.rank, first.local_rank, first.node,
+                  first.host.empty() || first.host == first.node ? "" : " (" + first.host + ")",
+                  started ? fmt::format("pid {}, ", first.pid) : "", first.round, when(first.unix_time_ms),
+                  started ? "after " + lived(first) : "at its start"));
   const std::string how = first.cause.sentence();
   text += field("how it ended", how.starts_with("was ") ? how.substr(4) : how);
-  if (!first.message.empty()) text += field("its error file", clipped(first.message));
-  text += last_lines_text(first);
+  if (!first.message.empty()) text += field(started ? "its error file" : "why", clipped(first.message));
+  if (started) text += last_lines_text(first);
   text += consequences(report, first);
   text += field("restarts", clipped(restarts_text(report.outcome), 600));
   text += field("what to do", advice.more + status_hint(report));

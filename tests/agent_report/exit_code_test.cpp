@@ -31,6 +31,8 @@ TEST(ExitCodeOf, ASignalIs128AndItsNumber) {
 TEST(ExitCodeOf, AFailedStartIsAsAShellWouldGiveIt) {
   EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(ENOENT))), 127);
   EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EACCES))), 126);
+  EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EMFILE))), kLauncherFailedExitCode);
+  EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EAGAIN))), kLauncherFailedExitCode);
 }
 
 TEST(ExitCodeOf, H2_CausesHaveDifferentCodes) {

@@ -129,5 +129,19 @@ TEST(Screen, OtherEndsAreOneLine) {
   }
 }
 
+TEST(Screen, OfAWorkerThatCouldNotBeStartedNothingIsToldThatItNeverHad) {
+  JobReport report = sample_failed_job(ExitCause::start_failed(ENOEXEC));
+  rendezvous::WorkerFailure& failure = *report.outcome.first_failure;
+  failure.pid = 0;
+  failure.last_lines.clear();
+  failure.log_path.clear();
+  failure.message = "./train: Exec format error (ENOEXEC)";
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, HasSubstr("  why            ./train: Exec format error (ENOEXEC)\n"));
+  EXPECT_THAT(text, HasSubstr(", at its start\n"));
+  for (const char* word : {"pid 0", "error file", "its last lines", "under 1 ms"})
+    EXPECT_THAT(text, Not(HasSubstr(word)));
+}
+
 }  // namespace
 }  // namespace muster::agent
