@@ -146,7 +146,10 @@ std::string mend_it(const WorkerFailure& failure) {
 
 // Of a worker that exited by itself.
 Advice by_silence_or_words(const WorkerFailure& failure) {
-  const bool silent = failure.last_lines.empty() && failure.message.empty();
+  if (failure.last_lines.empty() && !failure.message.empty())
+    return {"", "see its error file",
+            "mend what its error file says, which it wrote to TORCHELASTIC_ERROR_FILE"};
+  const bool silent = failure.last_lines.empty();
   const bool logged = !failure.log_path.empty();
   if (silent && logged)
     return {", and wrote nothing to stderr", "see its log",

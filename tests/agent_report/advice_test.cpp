@@ -54,6 +54,14 @@ TEST(Advice, J5_WithoutLogsNoneIsNamed) {
   }
 }
 
+TEST(Advice, WhoWroteAnErrorFileAndNothingToStderrIsNotLookedForInItsLastLines) {
+  auto failure = sample_failure(ExitCause::exited(1));
+  failure.last_lines.clear();
+  failure.message = "no data";
+  EXPECT_EQ(advice_for(failure).next, "see its error file");
+  EXPECT_THAT(advice_for(failure).more, ::testing::Not(HasSubstr("last lines")));
+}
+
 TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
   std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT), ExitCause::start_failed(EAGAIN),
                                    ExitCause::exited(0), ExitCause::exited(255)};
