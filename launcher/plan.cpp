@@ -43,8 +43,9 @@ std::string graces_text(const Graces& graces) {
 }
 
 std::filesystem::path log_place(const Plan& plan) {
-  const bool usual = plan.output.file == agent::kLogFileTemplate;
-  return usual ? plan.run_folder : plan.run_folder / plan.output.file;
+  if (plan.output.file == agent::kLogFileTemplate) return plan.run_folder;
+  const auto stays = [](std::string_view) { return std::optional<std::string>(); };
+  return plan.run_folder / agent::fill_fields(plan.output.file, stays, plan.output.variable);
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ TEST(StartLines, J5_NameJobPolicyAndLogs) {
             "muster: up to 3 restarts after failures; stop grace 30 s; logs in /scratch/run/mnist\n");
 }
 
+TEST(StartLines, J7_NameTheTemplateOfTheFilesWithItsVariables) {
+  Plan plan = sample();
+  plan.output.file = "${SCRATCH}/{rank}.log";
+  plan.output.variable = [](std::string_view) { return std::optional<std::string>("/fast"); };
+  EXPECT_NE(start_lines(plan).find("; logs in /fast/{rank}.log\n"), std::string::npos) << start_lines(plan);
+  plan.output.file = "all/{rank}.log";
+  EXPECT_NE(start_lines(plan).find("; logs in /scratch/run/mnist/all/{rank}.log\n"), std::string::npos);
+}
+
 TEST(StartLines, K5_SayHowTheNumberCameAbout) {
   Plan plan = sample();
   plan.workers = {1, "1 CPUs in the affinity mask, no tighter cgroup quota"};
