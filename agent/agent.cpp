@@ -218,6 +218,7 @@ void Agent::carry_out(const Finish& effect) {
   link_.close();
   channel_.reset();
   descendants_.stop();
+  result.stop_grace = effect.stop_grace;
   timer_.cancel();
   stop_signals_.cancel();
   warning_signals_.cancel();

@@ -37,7 +37,8 @@ inline constexpr int kUncleanExitCode = 71;  // EX_OSERR
 
 struct AgentResult {
   rendezvous::Outcome outcome;
-  int stop_signal = 0;  ///< the signal from outside that ended it, or 0
+  int stop_signal = 0;    ///< the signal from outside that ended it, or 0
+  Duration stop_grace{};  ///< that it gave
   int exit_code = 0;
   std::vector<WorkerRecord> workers;  ///< of the newest rounds, in order of their start
   int workers_left_out = 0;           ///< of older rounds

@@ -128,7 +128,7 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job) {
   report.node = plan.node;
   report.outcome = result.outcome;
   report.stop_signal = result.stop_signal;
-  report.stop_grace = plan.graces.stop;
+  report.stop_grace = result.stop_grace;
   report.workers = result.workers;
   report.workers_left_out = result.workers_left_out;
   report.rounds = result.rounds;

@@ -171,5 +171,6 @@ struct Finish {
 
 using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, PassOnSignal, OpenStore, CloseStore,
                             DescribeWorker, SweepGroup, AskToSave, Say, Finish>;
+  Duration stop_grace{};  ///< what that signal gave, the hurry of later ones counted
 
 }  // namespace muster::agent

@@ -251,7 +251,7 @@ void Supervisor::rejoin(Instant now) {
 
 void Supervisor::finish(Outcome outcome, int stop_signal) {
   finished_ = true;
-  effects_.push_back(Finish{std::move(outcome), stop_signal, !survivors_.empty()});
+  effects_.push_back(Finish{std::move(outcome), stop_signal, !survivors_.empty(), stop_grace()});
 }
 
 }  // namespace muster::agent

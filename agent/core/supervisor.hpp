@@ -123,6 +123,7 @@ class Supervisor {
   Duration hurried_grace() const;
   void say(std::string sentence) { effects_.push_back(Say{std::move(sentence)}); }
   void send(rendezvous::AgentMessage message) { effects_.push_back(SendToDaemon{std::move(message)}); }
+  Duration stop_grace() const;
 
   SupervisorOptions options_;
   std::vector<Effect> effects_;  ///< of the step that is running

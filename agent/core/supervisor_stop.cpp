@@ -96,8 +96,13 @@ std::size_t Supervisor::ask_listeners_to_save(Instant now) {
 
 Duration Supervisor::hurried_grace() const { return std::min(options_.graces.hurried, options_.graces.stop); }
 
+Duration Supervisor::stop_grace() const {
+  if (stop_signals_seen_ < 2) return options_.graces.stop;
+  return stop_signals_seen_ == 2 ? hurried_grace() : Duration::zero();
+}
+
 void Supervisor::hurry(int signal_number, Instant now) {
-  const Duration hurried = stop_signals_seen_ == 2 ? hurried_grace() : Duration::zero();
+  const Duration hurried = stop_grace();
   ladder_.begin(hurried, now);
   savers_signal_at_.reset();
   if (hurried > Duration::zero()) signal_running(signal_number, target_of(signal_number));

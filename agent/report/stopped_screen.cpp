@@ -48,7 +48,9 @@ std::set<int> killed_by_us(const JobReport& report) {
 Story of_the_killed(const JobReport& report, const std::set<int>& ranks) {
   const std::string who = ranks_text(ranks);
   return {
-      fmt::format(", and {} had to be killed after the grace of {}", who, human(report.stop_grace)),
+      report.stop_grace > Duration::zero()
+          ? fmt::format(", and {} had to be killed after the grace of {}", who, human(report.stop_grace))
+          : fmt::format(", and {} had to be killed at once", who),
       fmt::format("let {} leave on {}", ranks.size() == 1 ? "it" : "them", signal_name(report.stop_signal)),
       "", "",
       fmt::format(

@@ -99,6 +99,18 @@ TEST(SupervisorStop, ASecondSignalShortensTheGraceAThirdKills) {
   EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
 }
 
+TEST(SupervisorStop, TheGraceThatIsToldIsTheOneThatWasGiven) {
+  for (const auto& [signals, grace] : {std::pair{1, Duration(60s)}, {2, Duration(3s)}, {3, Duration(0s)}}) {
+    Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
+    scene.runs();
+    for (int count = 0; count < signals; ++count) scene.happens(StopSignal{SIGINT});
+    scene.ends_with_output(0, ExitCause::signalled(SIGKILL));
+    scene.swept();
+    ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+    EXPECT_EQ(scene.wanted<Finish>()[0].stop_grace, grace) << signals;
+  }
+}
+
 TEST(SupervisorStop, F7_AnInterruptPrintsOneLine) {
   Scene scene;
   scene.runs();
