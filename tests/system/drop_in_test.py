@@ -13,81 +13,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
-LIMIT_S = 120
-TOUCH = "import os, sys\nopen(os.path.join(sys.argv[1], os.environ['RANK']), 'w').close()\n"
-DUMP = """import json, os, sys
-with open(os.path.join(sys.argv[1], os.environ["RANK"] + ".json"), "w") as f:
-    json.dump({"env": dict(os.environ), "argv": sys.argv[1:]}, f)
-"""
-
-
-class Place:
-    """A temporary folder, and muster run in it with an environment in which nothing of ours is set."""
-
-    def __init__(self, bin_dir, build_dir):
-        self.muster = os.path.abspath(os.path.join(bin_dir, "muster"))
-        self.build = os.path.abspath(build_dir)
-        self.folder = tempfile.mkdtemp(prefix="muster-test-")
-        self.out = self.path("out")
-        os.mkdir(self.out)
-        self.temporary = self.path("tmp")
-        os.mkdir(self.temporary)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text, mode=0o644):
-        with open(self.path(name), "w", encoding="utf-8") as f:
-            f.write(text)
-        os.chmod(self.path(name), mode)
-        return self.path(name)
-
-    def environment(self, variables=None):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "MUSTER_", "SLURM_", "TORCH"))}
-        for name in ("OMP_NUM_THREADS", "PYTHONUNBUFFERED"):
-            kept.pop(name, None)
-        kept["TMPDIR"] = self.temporary
-        kept.update(variables or {})
-        return kept
-
-    def start(self, words, variables=None, program=None):
-        return subprocess.Popen([program or self.muster, *words], env=self.environment(variables), cwd=self.folder,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def run(self, words, variables=None, code=0, program=None):
-        child = self.start(words, variables, program)
-        try:
-            out, err = child.communicate(timeout=LIMIT_S)
-        finally:
-            child.kill()
-        assert child.returncode == code, f"{words}: exit {child.returncode}, not {code}\n{out}\n{err}"
-        return out, err
-
-    def refused(self, words, variables=None):
-        """The one line that says why."""
-        out, err = self.run(words, variables, code=2)
-        assert out == "" and err.count("\n") == 1 and err.startswith("muster: "), (out, err)
-        return err
-
-    def ranks(self):
-        return sorted(int(name) for name in os.listdir(self.out))
-
-    def expect_ranks(self, count):
-        assert self.ranks() == list(range(count)), self.ranks()
-
-    def dumped(self, rank=0):
-        with open(os.path.join(self.out, f"{rank}.json"), encoding="utf-8") as f:
-            return json.load(f)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
+from drop_in_place import DUMP, LIMIT_S, TOUCH, Place, free_port
 
 # ---- section 17 of the specification: what torchrun's own tests check
 
@@ -136,6 +64,36 @@ def scenario_K5_auto_counts_what_may_be_used_and_says_how(place):
     place.expect_ranks(1)
     assert "1 worker here (1 CPU in the affinity mask" in err, err
     assert "'unknown' is not allowed" in place.refused(["--nproc-per-node=unknown", script])
+    assert "'xpu' is not allowed" in place.refused(["--nproc-per-node=xpu", script])
+
+
+def machine_with_gpus(place, count):
+    """Variables that let muster see so many GPUs, whatever this machine has."""
+    for number in range(count):
+        folder = place.path(f"machine-{count}/proc/driver/nvidia/gpus/0000:{number}0:00.0")
+        os.makedirs(folder)
+        with open(f"{folder}/information", "w", encoding="utf-8") as f:
+            f.write(f"GPU UUID: \t GPU-{number}\n")
+    os.makedirs(place.path(f"machine-{count}"), exist_ok=True)
+    return {"MUSTER_MACHINE_ROOT": place.path(f"machine-{count}")}
+
+
+def scenario_the_words_for_the_number_of_workers(place):
+    """Like torchrun's cases with mocked counts: an accelerator's devices, and CPUs where there is none."""
+    script = place.write("touch.py", TOUCH)
+    cpus = min(len(os.sched_getaffinity(0)), 64)
+    only = ",".join(map(str, sorted(os.sched_getaffinity(0))[:cpus]))
+    none, three = machine_with_gpus(place, 0), machine_with_gpus(place, 3)
+    for word, machine, ranks in [("auto", none, None), ("4", none, 4), ("gpu", three, 3), ("auto", three, 3)]:
+        shutil.rmtree(place.out)
+        os.mkdir(place.out)
+        _, err = place.run(["-c", only, place.muster, f"--nproc-per-node={word}", script, place.out], machine,
+                           program=shutil.which("taskset"))
+        if ranks:
+            place.expect_ranks(ranks)
+        else:  # a container may have less of its CPUs than the mask says
+            assert 1 <= len(place.ranks()) <= cpus and "CPU" in err, (place.ranks(), err)
+    assert "this process may use no GPU" in place.refused(["--nproc-per-node=gpu", script], none)
 
 
 def scenario_an_elastic_job_of_one_node_with_quotes_in_its_conf(place):
@@ -166,6 +124,36 @@ def scenario_standalone_and_run_path(place):
     script = place.write("script-without-ending", TOUCH)
     place.run(["--standalone", "--nproc-per-node=2", "--run-path", script, place.out])
     place.expect_ranks(2)
+    place.run(["--nnodes=1", "--nproc-per-node=4", "--run-path", script, place.out])
+    place.expect_ranks(4)
+    place.run(["--standalone", "--nproc-per-node=5", place.write("touch.py", TOUCH), place.out])
+    place.expect_ranks(5)
+
+
+def scenario_what_muster_itself_cannot_do_is_said_once(place):
+    """As the agent's own exception comes out of torchrun: not as a worker's failure, and one event."""
+    script = place.write("touch.py", TOUCH)
+    _, err = place.run([f"--log-dir={place.write('taken', '')}", script, place.out], code=70)
+    assert err.count("\n") == 1 and "Not a directory" in err and "FAILED" not in err, err
+    assert place.ranks() == []
+
+
+def scenario_a_success_shuts_the_rendezvous_down(place):
+    """Once: the daemon that this launcher hosted is gone, and the same command works again at the same place."""
+    script = place.write("touch.py", TOUCH)
+    port = free_port()
+    options = ["--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job",
+               "--rdzv-conf=last_call_timeout=0.1", script, place.out]
+    for _ in range(2):
+        _, err = place.run(options)
+        assert err.count(" succeeded") == 1 and "FAILED" not in err, err
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) != 0:
+                    break
+            assert time.monotonic() < deadline, "the hosted daemon outlives its job"
+            time.sleep(0.05)
 
 
 def scenario_wrong_values_are_one_line(place):
@@ -191,6 +179,23 @@ def scenario_prefixes_of_lines_by_template_and_without(place):
     assert sorted(out.splitlines()) == ["[rank0]: hello", "[rank1]: hello"], out
     out, _ = place.run(options)
     assert sorted(out.splitlines()) == ["[default0]:hello", "[default1]:hello"], out
+
+
+def scenario_virtual_local_ranks_see_one_gpu_each(place):
+    """Both ranks of two see their device as cuda:0."""
+    script = place.write("dump.py", DUMP)
+    options = ["--nproc-per-node=2", "--virtual-local-rank", "--rdzv-id=job", "--log-dir=logs", script, place.out]
+    for given, seen in [({}, ["0", "1"]), ({"CUDA_VISIBLE_DEVICES": "4,GPU-8f2c,6"}, ["4", "GPU-8f2c"])]:
+        place.run(options, {**machine_with_gpus(place, 0 if given else 2), **given})
+        for rank in (0, 1):
+            env = place.dumped(rank)["env"]
+            assert (env["LOCAL_RANK"], env["CUDA_VISIBLE_DEVICES"]) == ("0", seen[rank]), (rank, env)
+            assert (env["RANK"], env["LOCAL_WORLD_SIZE"]) == (str(rank), "2"), (rank, env)
+            assert env["TORCHELASTIC_ERROR_FILE"].endswith(f"/rank-{rank}/error.json"), env
+    assert "2 workers, 1 GPU" in place.refused(options, {"CUDA_VISIBLE_DEVICES": "4"})
+    flag = {"PET_VIRTUAL_LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "4,5"}
+    place.run(["--nproc-per-node=2", script, place.out], flag)
+    assert place.dumped(1)["env"]["CUDA_VISIBLE_DEVICES"] == "5"
 
 
 # ---- the rest
