@@ -21,15 +21,6 @@ bool is_ignored(int signal_number) {
   return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/// Who connects still carries its RANK.
-WorkerChannel::LocalRankOf by_rank(int first_rank) {
-  return [first_rank](pid_t pid) -> std::optional<int> {
-    const auto rank = parse_integer(started_with(pid, "RANK").value_or(""), 0, INT32_MAX);
-    if (!rank) return std::nullopt;
-    return static_cast<int>(*rank) - first_rank;
-  };
-}
-
 RoundTimes times_of(const RoundRecord& record) {
   RoundTimes times{record.round, record.nodes, record.world_size, record.reason, {}};
   for (std::size_t index = 0; index < record.phases.size(); ++index)
@@ -65,7 +56,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       workers_(
           io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
           descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
-          [this](Event event) { take(std::move(event)); }) {
+          [this](Event event) { take_of_workers(std::move(event)); }) {
   take_signals(options.stop_signals);
   if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring SIGPIPE", errno));
   descendants_.spare(guard.pid());
@@ -128,6 +119,13 @@ void Agent::take(Event event) {
   arm_timer();
 }
 
+// What an ended worker said last counts before its end does.
+void Agent::take_of_workers(Event event) {
+  const auto* ended = std::get_if<WorkerEnded>(&event);
+  if (ended && channel_) channel_->hear_last_words(ended->local_rank);
+  take(std::move(event));
+}
+
 void Agent::judge_end(const Event& event) {
   if (const auto* ended = std::get_if<WorkerEnded>(&event); ended && !supervisor_.finished())
     workers_.judge(ended->local_rank, supervisor_.group().at(ended->local_rank).cause);
@@ -156,10 +154,21 @@ void Agent::carry_out(const StartWorkers& effect) {
     stores_.begin_round(open_stores_.back(),
                         {assignment.round, assignment.world_size,
                          [this, round = assignment.round] { return workers_of(round); }});
-  if (channel_)
-    channel_->start_round(assignment.round, supervisor_.group().size(),
-                          virtual_local_rank_ ? by_rank(assignment.first_rank) : nullptr);
+  WorkerChannel::LocalRankOf who;
+  if (virtual_local_rank_)
+    who = [this, first_rank = assignment.first_rank](pid_t pid) { return local_rank_of(pid, first_rank); };
+  if (channel_) channel_->start_round(assignment.round, supervisor_.group().size(), std::move(who));
   workers_.start(assignment, channel_ ? channel_->name() : "");
+}
+
+/// Where workers are not told their own. A main process is known, also when it is gone; what it started carries its RANK.
+std::optional<int> Agent::local_rank_of(pid_t pid, int first_rank) const {
+  const WorkerGroup& group = supervisor_.group();
+  for (int local_rank = 0; local_rank < group.size(); ++local_rank)
+    if (group.at(local_rank).pid == pid) return local_rank;
+  const auto rank = parse_integer(started_with(pid, "RANK").value_or(""), 0, INT32_MAX);
+  if (!rank) return std::nullopt;
+  return static_cast<int>(*rank) - first_rank;
 }
 
 std::vector<LedRound::Worker> Agent::workers_of(int round) const {
@@ -209,6 +218,7 @@ void Agent::carry_out(const Finish& effect) {
   AgentResult result;
   result.outcome = effect.outcome;
   result.stop_signal = effect.stop_signal;
+  result.stop_grace = effect.stop_grace;
   result.exit_code =
       effect.left_survivors ? kUncleanExitCode : exit_code_of(effect.outcome, effect.stop_signal);
   result.workers = workers_.records();
@@ -218,7 +228,6 @@ void Agent::carry_out(const Finish& effect) {
   link_.close();
   channel_.reset();
   descendants_.stop();
-  result.stop_grace = effect.stop_grace;
   timer_.cancel();
   stop_signals_.cancel();
   warning_signals_.cancel();

@@ -69,9 +69,11 @@ class Agent {
 
  private:
   void take(Event event);
+  void take_of_workers(Event event);
   void judge_end(const Event& event);
   void arm_timer();
   std::vector<LedRound::Worker> workers_of(int round) const;
+  std::optional<int> local_rank_of(pid_t pid, int first_rank) const;
   void take_signals(const std::vector<int>& stop_signals);
   void wait_for_signal();
   void wait_for_warning();

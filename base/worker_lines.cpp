@@ -29,18 +29,20 @@ std::optional<WorkerLine> hello(std::string_view text) {
   return whole && text.empty() ? std::optional<WorkerLine>(line) : std::nullopt;
 }
 
-enum class Word { hello, progress, safe, save, unknown };
+enum class Word { hello, progress, safe, done, save, unknown };
 
 Word word_of(std::string_view text) {
   return text == "hello"      ? Word::hello
          : text == "progress" ? Word::progress
          : text == "safe"     ? Word::safe
+         : text == "done"     ? Word::done
          : text == "save"     ? Word::save
                               : Word::unknown;
 }
 
 std::optional<WorkerLine> parse(Word word, std::string_view numbers) {
   if (word == Word::hello) return hello(numbers);
+  if (word == Word::done) return numbers.empty() ? std::optional<WorkerLine>(DoneLine{}) : std::nullopt;
   const auto number = one_number(numbers);
   if (!number) return std::nullopt;
   if (word == Word::progress) return ProgressLine{*number};
@@ -62,6 +64,7 @@ std::string worker_line(const WorkerLine& line) {
     }
     std::string operator()(const ProgressLine& l) const { return fmt::format("progress {}\n", l.step); }
     std::string operator()(const SafeLine& l) const { return fmt::format("safe {}\n", l.step); }
+    std::string operator()(const DoneLine&) const { return "done\n"; }
     std::string operator()(const SaveLine& l) const { return fmt::format("save {}\n", l.within.count()); }
   };
   return std::visit(Text{}, line);

@@ -4,13 +4,15 @@
 //   worker -> agent   "hello 1 " ROUND " " LOCAL_RANK LF   first: version 1 of this page, MUSTER_ROUND, LOCAL_RANK
 //                     "progress " STEP LF                  the worker has done this step
 //                     "safe " STEP LF                      all that it did up to this step is saved; asked or not
+//                     "done" LF                            its work is finished: exit code 0 will mean success
 //   agent -> worker   "save " MILLISECONDS LF              save within this time, say "safe", and leave
 //
 // ROUND, LOCAL_RANK, STEP and MILLISECONDS are decimal numbers without a sign. A line has at most kMaxWorkerLine
 // bytes, LF included. A line that begins with another word is for a newer peer and is passed over; a known word with
 // wrong numbers, or a line that is too long, breaks the connection.
 //
-// Example: "hello 1 2 0\n" "progress 811\n" "progress 812\n", then "save 30000\n", then "safe 812\n".
+// Example: "hello 1 2 0\n" "progress 811\n" "progress 812\n", then "save 30000\n", then "safe 812\n"; where nobody
+// asks, "done\n" is the last.
 //
 // Where: the socket's name is in MUSTER_CHANNEL. "@name" is in Linux's abstract namespace (a zero byte in place of
 // the "@"), which leaves no file behind whatever happens.
@@ -46,11 +48,14 @@ struct SafeLine {
   std::int64_t step = 0;
   bool operator==(const SafeLine&) const = default;
 };
+struct DoneLine {
+  bool operator==(const DoneLine&) const = default;
+};
 struct SaveLine {
   std::chrono::milliseconds within{};
   bool operator==(const SaveLine&) const = default;
 };
-using WorkerLine = std::variant<HelloLine, ProgressLine, SafeLine, SaveLine>;
+using WorkerLine = std::variant<HelloLine, ProgressLine, SafeLine, DoneLine, SaveLine>;
 
 std::string worker_line(const WorkerLine& line);
 

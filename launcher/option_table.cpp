@@ -15,6 +15,11 @@ using enum Section;
 constexpr long kMaxRestarts = 1'000'000;
 constexpr long kMaxNodeRank = 100'000;
 
+template <auto Member>
+Done flag(Options& options, Value value) {
+  return read_flag(options.*Member, value);
+}
+
 constexpr OptionRow kTable[] = {
     {.long_name = "--nproc-per-node",
      .variable = "PET_NPROC_PER_NODE",
@@ -35,7 +40,7 @@ constexpr OptionRow kTable[] = {
      .variable = "PET_STANDALONE",
      .kind = ValueKind::flag,
      .help = "one node, nothing to agree on with others",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.standalone, value); }},
+     .apply = flag<&Options::standalone>},
     {.long_name = "--role",
      .variable = "PET_ROLE",
      .value_name = "NAME",
@@ -48,6 +53,30 @@ constexpr OptionRow kTable[] = {
      .value_name = "ID",
      .help = "name of this node (the host's name)",
      .apply = [](Options& options, Value value) -> Done { return read_id(options.node_id, value); }},
+    {.long_name = "--health",
+     .variable = "MUSTER_HEALTH",
+     .of_torchrun = false,
+     .section = job,
+     .value_name = "WHERE",
+     .help = "this node's health over HTTP at HOST:PORT or unix:PATH: 200, or 503 naming who is stuck",
+     .apply = [](Options& options, Value value) -> Done { return read_health_place(options.health, value); }},
+    {.long_name = "--progress-timeout",
+     .variable = "MUSTER_PROGRESS_TIMEOUT",
+     .of_torchrun = false,
+     .section = job,
+     .kind = ValueKind::time,
+     .value_name = "TIME",
+     .help = "a worker that tells of its steps and tells of none for so long is stuck, for --health (never)",
+     .apply = [](Options& options, Value value) -> Done {
+       return read_time(options.progress_timeout, value);
+     }},
+    {.long_name = "--expect-done",
+     .variable = "MUSTER_EXPECT_DONE",
+     .of_torchrun = false,
+     .section = job,
+     .kind = ValueKind::flag,
+     .help = "a worker that exits with 0 and did not call done() of the SDK has failed",
+     .apply = flag<&Options::expect_done>},
 
     {.long_name = "--rdzv-id",
      .variable = "PET_RDZV_ID",
@@ -124,20 +153,19 @@ constexpr OptionRow kTable[] = {
      .section = program,
      .kind = ValueKind::flag,
      .help = "the program is a Python module, as with python -m",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.module, value); }},
+     .apply = flag<&Options::module>},
     {.long_name = "--no-python",
      .variable = "PET_NO_PYTHON",
      .section = program,
      .kind = ValueKind::flag,
      .help = "run the program directly, whatever its name",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.no_python, value); }},
+     .apply = flag<&Options::no_python>},
     {.long_name = "--run-path",
      .variable = "PET_RUN_PATH",
      .section = program,
      .kind = ValueKind::flag,
      .help = "the program is a Python script, whatever its name",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.run_path, value); }},
-
+     .apply = flag<&Options::run_path>},
     {.long_name = "--env-file",
      .variable = "MUSTER_ENV_FILE",
      .of_torchrun = false,
@@ -171,8 +199,7 @@ constexpr OptionRow kTable[] = {
      .kind = ValueKind::folder,
      .value_name = "FOLDER",
      .help = "where FOLDER/JOB/[NODE/]round-N/rank-R/{stdout,stderr}.log go; with {job}, {node} or {host} in "
-             "it the "
-             "whole of FOLDER/; ${NAME} is a variable; /dev/null: nowhere (a fresh temporary one)",
+             "it the whole of FOLDER/; ${NAME} is a variable; /dev/null: nowhere (a fresh temporary one)",
      .apply = [](Options& options, Value value) -> Done {
        return read_text(options.log_dir, value, "the path of a folder, or /dev/null for no logs");
      }},
@@ -216,9 +243,9 @@ constexpr OptionRow kTable[] = {
      .older_variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
      .section = logs,
      .value_name = "TEXT",
-     .help = "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${job}, "
-             "${node}, "
-             "${round}, ${attempt}, ${time} (for --tee \"[${role_name}${local_rank}]:\", else nothing)",
+     .help =
+         "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${job}, "
+         "${node}, ${round}, ${attempt}, ${time} (for --tee \"[${role_name}${local_rank}]:\", else nothing)",
      .apply = [](Options& options, Value value) -> Done {
        options.logs.line_prefix = value;
        return {};
@@ -257,8 +284,7 @@ constexpr OptionRow kTable[] = {
      .value_name = "PATH",
      .fallback = "round-{round}/rank-{rank}/{stream}.log",
      .help = "one worker's file in the folder of the job (or elsewhere, if absolute); also {job}, {node}, "
-             "{host}, {role}, "
-             "{local_rank}, {attempt}, and ${NAME} for a variable",
+             "{host}, {role}, {local_rank}, {attempt}, and ${NAME} for a variable",
      .apply = [](Options& options, Value value) -> Done {
        options.logs.file = value;
        return {};
@@ -299,26 +325,6 @@ constexpr OptionRow kTable[] = {
      .apply = [](Options& options, Value value) -> Done {
        return read_number(options.max_restarts, value, 0, kMaxRestarts);
      }},
-    {.long_name = "--health",
-     .variable = "MUSTER_HEALTH",
-     .of_torchrun = false,
-     .section = job,
-     .value_name = "WHERE",
-     .help =
-         "this node's health over HTTP at HOST:PORT or unix:PATH: 200, or 503 naming the rank that is stuck",
-     .apply = [](Options& options, Value value) -> Done {
-       return read_text(options.health, value, "HOST:PORT or unix:PATH");
-     }},
-    {.long_name = "--progress-timeout",
-     .variable = "MUSTER_PROGRESS_TIMEOUT",
-     .of_torchrun = false,
-     .section = job,
-     .kind = ValueKind::time,
-     .value_name = "TIME",
-     .help = "a worker that tells of its steps and tells of none for so long is stuck, for --health (never)",
-     .apply = [](Options& options, Value value) -> Done {
-       return read_time(options.progress_timeout, value);
-     }},
     {.long_name = "--stop-grace",
      .variable = "MUSTER_STOP_GRACE",
      .of_torchrun = false,
@@ -345,8 +351,7 @@ constexpr OptionRow kTable[] = {
      .kind = ValueKind::time,
      .value_name = "TIME",
      .help = "the same when nodes come or go; workers that can be asked to save have as long for it before "
-             "(that of "
-             "--stop-grace)",
+             "(that of --stop-grace)",
      .apply = [](Options& options, Value value) -> Done {
        return read_time(options.rescale_grace.emplace(), value);
      }},
@@ -367,16 +372,13 @@ constexpr OptionRow kTable[] = {
      .fallback = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .help = "signals that stop the workers before muster leaves",
      .apply = [](Options& options, Value value) -> Done { return read_signals(options, value); }},
-
     {.long_name = "--die-with-parent",
      .variable = "MUSTER_DIE_WITH_PARENT",
      .of_torchrun = false,
      .section = stopping,
      .kind = ValueKind::flag,
      .help = "SIGTERM to muster, and so the end of the job, when the process that started it dies",
-     .apply = [](Options& options, Value value) -> Done {
-       return read_flag(options.die_with_parent, value);
-     }},
+     .apply = flag<&Options::die_with_parent>},
 
     {.long_name = "--numa-binding",
      .section = placement,
@@ -402,41 +404,38 @@ constexpr OptionRow kTable[] = {
      .section = placement,
      .kind = ValueKind::flag,
      .help = "each worker sees one GPU alone, by local rank",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.isolate_gpus, value); }},
+     .apply = flag<&Options::isolate_gpus>},
     {.long_name = "--virtual-local-rank",
      .variable = "PET_VIRTUAL_LOCAL_RANK",
      .section = placement,
      .kind = ValueKind::flag,
      .help = "each worker sees one device alone and has LOCAL_RANK 0",
-     .apply = [](Options& options, Value value) -> Done {
-       return read_flag(options.virtual_local_rank, value);
-     }},
+     .apply = flag<&Options::virtual_local_rank>},
 
     {.short_name = "-h",
      .long_name = "--help",
      .section = information,
      .kind = ValueKind::flag,
      .help = "print this and leave",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.help, value); }},
+     .apply = flag<&Options::help>},
     {.long_name = "--version",
      .of_torchrun = false,
      .section = information,
      .kind = ValueKind::flag,
      .help = "print the version and leave",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.version, value); }},
-
+     .apply = flag<&Options::version>},
     {.long_name = "--dry-run",
      .of_torchrun = false,
      .section = information,
      .kind = ValueKind::flag,
      .help = "print what would be started, with each worker's variables, and leave",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.dry_run, value); }},
+     .apply = flag<&Options::dry_run>},
     {.long_name = "--print-config",
      .of_torchrun = false,
      .section = information,
      .kind = ValueKind::flag,
      .help = "print the effective configuration as JSON, as --config reads it, and leave",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.print_config, value); }},
+     .apply = flag<&Options::print_config>},
     {.long_name = "--config",
      .variable = "MUSTER_CONFIG",
      .of_torchrun = false,
@@ -459,7 +458,7 @@ constexpr OptionRow kTable[] = {
      .section = information,
      .kind = ValueKind::flag,
      .help = "print the manual page, and leave",
-     .apply = [](Options& options, Value value) -> Done { return read_flag(options.print_man, value); }},
+     .apply = flag<&Options::print_man>},
 
     {.long_name = "--monitor-interval",
      .variable = "PET_MONITOR_INTERVAL",

@@ -102,6 +102,16 @@ Result<void> read_flag(bool& flag, const std::string& value) {
   return {};
 }
 
+Result<void> read_health_place(std::string& place, const std::string& value) {
+  place = value;
+  const std::string socket = "unix:";
+  if (value.starts_with(socket) && value.size() > socket.size()) return {};
+  const auto endpoint = parse_endpoint(value, 0);
+  const bool names_its_port = endpoint && *endpoint == *parse_endpoint(value, 1);
+  if (names_its_port && !value.starts_with(socket)) return {};
+  return not_allowed(value, "it takes HOST:PORT or unix:PATH");
+}
+
 Result<void> read_numa_mode(std::optional<NumaMode>& mode, const std::string& value) {
   const std::pair<const char*, NumaMode> words[] = {{"node", NumaMode::node},
                                                     {"socket", NumaMode::socket},

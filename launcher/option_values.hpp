@@ -31,6 +31,8 @@ Result<void> read_number(int& number, const std::string& value, long low, long h
 Result<void> read_time(Duration& time, const std::string& value);
 /// Any integer: zero is no, all others are yes, as torchrun reads a flag's variable.
 Result<void> read_flag(bool& flag, const std::string& value);
+/// HOST:PORT or unix:PATH.
+Result<void> read_health_place(std::string& place, const std::string& value);
 Result<void> read_numa_mode(std::optional<NumaMode>& mode, const std::string& value);
 Result<void> read_streams(std::optional<StreamMap>& streams, const std::string& value);
 Result<void> read_rank_set(std::optional<std::set<int>>& ranks, const std::string& value);

@@ -57,6 +57,7 @@ struct LauncherOptions {
   std::optional<std::string> gpus;  ///< those that the workers may see
   std::string health;               ///< HOST:PORT or unix:PATH; empty: none
   Duration progress_timeout{};      ///< 0: none
+  bool expect_done = false;         ///< an exit with 0 counts only for workers that said that they were done
   bool die_with_parent = false;
   bool help = false;
   bool version = false;

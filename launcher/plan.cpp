@@ -78,6 +78,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.signals_to_handle = options.signals_to_handle;
   plan.health = options.health;
   plan.progress_timeout = options.progress_timeout;
+  plan.expect_done = options.expect_done;
   plan.usable_cpus = usable_cpus;
   return plan;
 }
@@ -92,9 +93,10 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
   const std::string address = standing.address.empty() ? "" : " (" + standing.address + ")";
   const std::string changes =
       plan.meeting ? fmt::format(", {} membership changes per hour", kMembershipChangesPerHour) : "";
+  const std::string done = plan.expect_done ? "; exit code 0 counts after done() alone" : "";
   return fmt::format("muster: job {}, node {}{}: {} here{}, {}\n", plan.run_id, plan.node, address,
                      counted(plan.workers.number, "worker"), derivation, meeting_text(plan, standing)) +
-         fmt::format("muster: {}{}; {}; {}\n", restarts, changes, graces_text(plan.graces), logs);
+         fmt::format("muster: {}{}{}; {}; {}\n", restarts, changes, done, graces_text(plan.graces), logs);
 }
 
 std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {

@@ -45,6 +45,7 @@ struct Plan {
   Placement placement;
   std::string health;           ///< HOST:PORT or unix:PATH; empty: none
   Duration progress_timeout{};  ///< 0: none
+  bool expect_done = false;     ///< an exit with 0 counts only for workers that said that they were done
 };
 
 /// What is known of a meeting once the endpoint was looked at.

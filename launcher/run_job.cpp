@@ -75,6 +75,7 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
   options.supervisor.graces.restart = plan.graces.restart;
   options.supervisor.graces.rescale = plan.graces.rescale;
   if (plan.progress_timeout > Duration::zero()) options.supervisor.progress_limit = plan.progress_timeout;
+  if (plan.expect_done) options.supervisor.success_needs = agent::SuccessNeeds::exit_0_after_done;
   for (const WorkerPlacement& spot : plan.placement.workers)
     options.workers.spots.push_back({spot.cpus, spot.visible_devices});
   options.workers.virtual_local_rank = plan.placement.virtual_local_rank;

@@ -55,7 +55,7 @@ int train(int argc, char** argv) {
 
   if (worker.is_rank_zero()) export_result(options, parameters, fit, report);
   check_last_checkpoint(options, fit);
-  return 0;
+  return worker.done();
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ int train(int argc, char** argv) {
     if (speaks) export_result(trainer, parameters, fit, report);
   });
   check_last_checkpoint(trainer, fit);
-  return 0;
+  return worker.done();
 }
 
 }  // namespace

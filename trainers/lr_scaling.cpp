@@ -86,7 +86,7 @@ int train(int argc, char** argv) {
     export_result(options, parameters, fit, report);
   }
   check_last_checkpoint(options, fit);
-  return 0;
+  return worker.done();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <random>
 
 namespace muster::agent {
@@ -17,6 +18,8 @@ using Protocol = asio::local::stream_protocol;
 /// Enough for a reconnect of each worker while its dead connection has not been noticed yet.
 constexpr std::size_t kSessionsPerWorker = 4;
 constexpr std::size_t kSpareSessions = 16;
+/// Of 1 KiB each; more than a socket of the usual size holds, and no flood keeps the agent from its other work.
+constexpr int kReadsInOneGo = 256;
 
 std::string fresh_name() {
   std::random_device random;
@@ -42,14 +45,22 @@ class WorkerChannel::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Protocol::socket socket, WorkerChannel& channel) : socket_(std::move(socket)), channel_(&channel) {}
 
-  void read() {
-    socket_.async_read_some(asio::buffer(buffer_),
-                            [self = shared_from_this()](const auto& error, std::size_t count) {
-                              if (!self->channel_) return;
-                              if (error || !self->take({self->buffer_.data(), count}))
-                                return self->channel_->ended(self);
-                              self->read();
-                            });
+  /// Nothing is read ahead of its turn: whoever calls hear() gets all that has come.
+  void listen() {
+    socket_.async_wait(Protocol::socket::wait_read, [self = shared_from_this()](const auto& error) {
+      if (!self->channel_) return;
+      if (error)
+        self->channel_->ended(self);
+      else if (self->hear())
+        self->listen();
+    });
+  }
+
+  /// False once the session is over.
+  bool hear() {
+    const bool goes_on = take_what_came();
+    if (!goes_on && channel_) channel_->ended(shared_from_this());
+    return goes_on;
   }
 
   void ask_to_save(Duration grace) {
@@ -75,6 +86,16 @@ class WorkerChannel::Session : public std::enable_shared_from_this<Session> {
   std::optional<int> local_rank;  ///< once it said hello
 
  private:
+  bool take_what_came() {
+    for (int count = 0; channel_ && count < kReadsInOneGo; ++count) {
+      const auto size = ::recv(socket_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return errno == EAGAIN;
+      if (size == 0 || !take({buffer_.data(), static_cast<std::size_t>(size)})) return false;
+    }
+    return channel_ != nullptr;
+  }
+
   bool take(std::string_view bytes) {
     const auto lines = reader_.put(bytes);
     if (!lines) return false;
@@ -97,6 +118,7 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(asio::any_io_executor
   acceptor.open(Protocol(), error);
   if (!error) acceptor.bind(Protocol::endpoint('\0' + name.substr(1)), error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.non_blocking(true, error);
   if (error)
     return errno_error("the channel to workers, " + name, error.value(), "workers cannot be asked to save");
   return std::unique_ptr<WorkerChannel>(new WorkerChannel(std::move(acceptor), name, std::move(emit)));
@@ -112,16 +134,26 @@ WorkerChannel::~WorkerChannel() {
 }
 
 void WorkerChannel::accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, Protocol::socket socket) {
+  acceptor_.async_wait(Acceptor::wait_read, [this](const boost::system::error_code& error) {
     if (error == asio::error::operation_aborted) return;
-    const std::size_t limit = kSpareSessions + kSessionsPerWorker * static_cast<std::size_t>(local_workers_);
-    if (!error && of_our_user(socket) && sessions_.size() < limit) {
-      const auto session = std::make_shared<Session>(std::move(socket), *this);
-      sessions_.insert(session);
-      session->read();
-    }
+    let_in();
     accept();
   });
+}
+
+/// Those who wait at the door.
+void WorkerChannel::let_in() {
+  const std::size_t limit = kSpareSessions + kSessionsPerWorker * static_cast<std::size_t>(local_workers_);
+  for (int count = 0; count < asio::socket_base::max_listen_connections; ++count) {
+    Protocol::socket socket(acceptor_.get_executor());
+    boost::system::error_code error;
+    acceptor_.accept(socket, error);
+    if (error) return;
+    if (!of_our_user(socket) || sessions_.size() >= limit) continue;
+    const auto session = std::make_shared<Session>(std::move(socket), *this);
+    sessions_.insert(session);
+    session->listen();
+  }
 }
 
 void WorkerChannel::start_round(int round, int local_workers, LocalRankOf who) {
@@ -148,6 +180,8 @@ bool WorkerChannel::take(const std::shared_ptr<Session>& session, const WorkerLi
     emit_(WorkerProgress{*session->local_rank, progress->step});
   else if (const auto* safe = std::get_if<SafeLine>(&line))
     emit_(WorkerSafe{*session->local_rank, safe->step});
+  else if (std::holds_alternative<DoneLine>(line))
+    emit_(WorkerDone{*session->local_rank});
   return true;
 }
 
@@ -170,6 +204,14 @@ void WorkerChannel::ended(const std::shared_ptr<Session>& session) {
 void WorkerChannel::ask_to_save(int local_rank, Duration grace) {
   const auto found = by_local_rank_.find(local_rank);
   if (found != by_local_rank_.end()) found->second->ask_to_save(grace);
+}
+
+// Who has not said hello yet may be that worker.
+void WorkerChannel::hear_last_words(int local_rank) {
+  let_in();
+  const std::vector<std::shared_ptr<Session>> sessions(sessions_.begin(), sessions_.end());
+  for (const auto& session : sessions)
+    if (session->local_rank.value_or(local_rank) == local_rank) session->hear();
 }
 
 }  // namespace muster::agent

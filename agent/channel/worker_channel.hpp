@@ -17,8 +17,8 @@
 namespace muster::agent {
 
 /// Used from one thread, the executor's, which must not run any more when this is destroyed. Emits WorkerListens,
-/// WorkerProgress, WorkerSafe and WorkerDeaf, all of the running round: whoever names another round, or comes from
-/// another user, is not let in.
+/// WorkerProgress, WorkerSafe, WorkerDone and WorkerDeaf, all of the running round: whoever names another round, or comes
+/// from another user, is not let in.
 class WorkerChannel {
  public:
   using Emit = std::function<void(Event)>;
@@ -37,12 +37,17 @@ class WorkerChannel {
   /// Nothing happens if that worker is gone by now.
   void ask_to_save(int local_rank, Duration grace);
 
+  /// Emits what that worker has said and nobody has read yet. An end of a process and what it wrote before come by two
+  /// ways, and the end may be seen first.
+  void hear_last_words(int local_rank);
+
  private:
   class Session;
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
 
   WorkerChannel(Acceptor acceptor, std::string name, Emit emit);
   void accept();
+  void let_in();
   bool take(const std::shared_ptr<Session>& session, const WorkerLine& line);
   void ended(const std::shared_ptr<Session>& session);
   void greet(const std::shared_ptr<Session>& session, int local_rank);

@@ -96,6 +96,10 @@ struct WorkerSafe {
   int local_rank = 0;
   std::int64_t step = -1;
 };
+/// Its work is finished: it will exit with 0.
+struct WorkerDone {
+  int local_rank = 0;
+};
 struct WorkerProgress {
   int local_rank = 0;
   std::int64_t step = -1;
@@ -106,7 +110,7 @@ struct Tick {};
 
 using Event = std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded,
                            WorkerOutput, WorkerState, GroupSwept, StopSignal, WarningSignal, SignalPassedOn,
-                           WorkerListens, WorkerDeaf, WorkerSafe, WorkerProgress, Tick>;
+                           WorkerListens, WorkerDeaf, WorkerSafe, WorkerDone, WorkerProgress, Tick>;
 
 // ---- effects -------------------------------------------------------------------------------------------
 
@@ -167,10 +171,10 @@ struct Finish {
   rendezvous::Outcome outcome;
   int stop_signal = 0;  ///< the signal from outside that ended it here, or 0
   bool left_survivors = false;
+  Duration stop_grace{};  ///< what that signal gave, the hurry of later ones counted
 };
 
 using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, PassOnSignal, OpenStore, CloseStore,
                             DescribeWorker, SweepGroup, AskToSave, Say, Finish>;
-  Duration stop_grace{};  ///< what that signal gave, the hurry of later ones counted
 
 }  // namespace muster::agent

@@ -61,7 +61,7 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   announced_ = false;
   last_round_ = message.round;
   restart_count_ = message.restart_count;
-  group_ = WorkerGroup(options_.offer.local_workers);
+  group_ = WorkerGroup(options_.offer.local_workers, options_.success_needs);
   ladder_.reset();
   sweep_ = Sweep::not_yet;
   draining_ = drain_answered_ = told_success_ = stop_asked_ = false;
@@ -107,7 +107,8 @@ void Supervisor::on(const WorkerEnded& event, Instant now) {
     say(std::move(sentence));
     stop_workers(SIGTERM, options_.graces.restart, now);
   }
-  if (group_.at(event.local_rank).asked_to_save && !event.cause.success()) signal_savers();
+  const GroupMember& member = group_.at(event.local_rank);
+  if (member.asked_to_save && !member.exited_well()) signal_savers();
   if (draining_) answer_drain_if_all_safe();
 }
 
@@ -185,6 +186,10 @@ void Supervisor::on(const WorkerSafe& event, Instant) {
   group_.at(event.local_rank).safe = true;
   group_.at(event.local_rank).step = event.step;
   if (draining_) answer_drain_if_all_safe();
+}
+
+void Supervisor::on(const WorkerDone& event, Instant) {
+  if (is_member(event.local_rank)) group_.at(event.local_rank).done = true;
 }
 
 // A worker that cannot be asked has nothing to say; one that has ended needs not.

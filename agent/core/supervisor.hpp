@@ -44,6 +44,7 @@ struct SupervisorOptions {
   Duration sweep_limit = std::chrono::seconds(5);
   Duration progress_interval = std::chrono::seconds(1);  ///< the daemon hears of steps so often at most
   std::optional<Duration> progress_limit = {};  ///< a worker that tells of no step for longer is stuck
+  SuccessNeeds success_needs = SuccessNeeds::exit_0;
 };
 
 inline constexpr std::size_t kMaxRoundRecords = 100;  ///< of the newest rounds
@@ -86,6 +87,7 @@ class Supervisor {
   void on(const WorkerListens& event, Instant now);
   void on(const WorkerDeaf& event, Instant now);
   void on(const WorkerSafe& event, Instant now);
+  void on(const WorkerDone& event, Instant now);
   void on(const WorkerProgress& event, Instant now);
   void on(const Tick& event, Instant now);
 
@@ -121,9 +123,9 @@ class Supervisor {
   std::string round_sentence(const RestartPhases& phases) const;
   std::string stop_sentence(int signal_number, std::size_t savers) const;
   Duration hurried_grace() const;
+  Duration stop_grace() const;
   void say(std::string sentence) { effects_.push_back(Say{std::move(sentence)}); }
   void send(rendezvous::AgentMessage message) { effects_.push_back(SendToDaemon{std::move(message)}); }
-  Duration stop_grace() const;
 
   SupervisorOptions options_;
   std::vector<Effect> effects_;  ///< of the step that is running

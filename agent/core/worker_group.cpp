@@ -19,8 +19,11 @@ void WorkerGroup::ended(int local_rank, ExitCause cause, std::int64_t unix_time_
   member.ended_unix_ms = unix_time_ms;
   cause.stopped_by_muster = member.asked_to_stop;
   if (cause.kind == ExitCause::Kind::start_failed) start_failed_ = true;
-  if (!cause.success() && !cause.stopped_by_muster && !first_failure_) first_failure_ = local_rank;
+  const bool may_leave = member.done || member.safe || member.asked_to_stop;
+  member.left_early = needs_ == SuccessNeeds::exit_0_after_done && cause.success() && !may_leave;
+  if (member.left_early) cause.evidence = "it had not said that it was done";
   member.cause = std::move(cause);
+  if (!member.exited_well() && !member.asked_to_stop && !first_failure_) first_failure_ = local_rank;
 }
 
 std::vector<int> WorkerGroup::running() const {
@@ -41,7 +44,7 @@ bool WorkerGroup::over() const {
 
 bool WorkerGroup::all_succeeded() const {
   return std::all_of(members_.begin(), members_.end(), [](const GroupMember& member) {
-    return member.state == GroupMember::State::ended && member.cause.success() && !member.asked_to_stop;
+    return member.state == GroupMember::State::ended && member.exited_well() && !member.asked_to_stop;
   });
 }
 

@@ -27,14 +27,22 @@ struct GroupMember {
   bool abandoned = false;              ///< survived SIGKILL; waited for no longer
   bool listens = false;                ///< can be asked to save
   bool safe = false;                   ///< has saved since it was asked
+  bool done = false;                   ///< has said that its work is finished
+  bool left_early = false;             ///< exited with 0 where that was not enough
   std::int64_t step = -1;              ///< the last it told
   std::optional<Instant> progress_at;  ///< when
+
+  bool exited_well() const { return cause.success() && !left_early; }
 };
+
+/// When an exit with 0 is a success: always, or only of those that said that they were done or safe, or were asked to stop.
+enum class SuccessNeeds { exit_0, exit_0_after_done };
 
 class WorkerGroup {
  public:
   WorkerGroup() = default;
-  explicit WorkerGroup(int size) : members_(static_cast<std::size_t>(size)) {}
+  explicit WorkerGroup(int size, SuccessNeeds needs = SuccessNeeds::exit_0)
+      : needs_(needs), members_(static_cast<std::size_t>(size)) {}
 
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<GroupMember>& members() const { return members_; }
@@ -42,7 +50,8 @@ class WorkerGroup {
   const GroupMember& at(int local_rank) const { return members_.at(static_cast<std::size_t>(local_rank)); }
 
   void started(int local_rank, int pid, Instant now);
-  /// Marks the cause as stopped_by_muster if the worker had been asked to stop. A second end is ignored.
+  /// Marks the cause as stopped_by_muster if the worker had been asked to stop, and says in its evidence that the worker
+  /// left early. A second end is ignored.
   void ended(int local_rank, ExitCause cause, std::int64_t unix_time_ms, Instant now);
 
   /// Local ranks of those whose main process lives and is not given up.
@@ -56,6 +65,7 @@ class WorkerGroup {
   std::vector<std::int64_t> steps() const;  ///< of those that told one
 
  private:
+  SuccessNeeds needs_ = SuccessNeeds::exit_0;
   std::vector<GroupMember> members_;
   std::optional<int> first_failure_;
   bool start_failed_ = false;

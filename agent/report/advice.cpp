@@ -144,6 +144,14 @@ std::string mend_it(const WorkerFailure& failure) {
                                   : "mend what its last lines say; the whole log is named above them";
 }
 
+// Of a worker that is a failure though it exited with 0: --expect-done.
+Advice by_early_exit(const WorkerFailure& failure) {
+  return {" before it said that it was done", "find out why it left early",
+          std::string(failure.last_lines.empty() ? "find out why it left early"
+                                                 : "its last lines may say why it left early") +
+              "; a worker that never calls done() of the SDK has to be started without --expect-done"};
+}
+
 // Of a worker that exited by itself.
 Advice by_silence_or_words(const WorkerFailure& failure) {
   if (failure.last_lines.empty() && !failure.message.empty())
@@ -164,6 +172,7 @@ Advice by_silence_or_words(const WorkerFailure& failure) {
 
 Advice advice_for(const WorkerFailure& failure, const std::string& python) {
   if (failure.cause.kind == ExitCause::Kind::start_failed) return by_start_failure(failure);
+  if (failure.cause.success()) return by_early_exit(failure);
   if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL)) {
     if (auto advice = by_missing_module(failure, python)) return *advice;
     for (const KnownFault& fault : kKnownFaults)

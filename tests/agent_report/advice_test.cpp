@@ -54,6 +54,14 @@ TEST(Advice, J5_WithoutLogsNoneIsNamed) {
   }
 }
 
+TEST(Advice, H3_WhoLeftEarlyIsNotSentToATracebackThatDidNotEndIt) {
+  auto failure = sample_failure(ExitCause::exited(0));
+  failure.last_lines.push_back("CUDA out of memory");
+  EXPECT_EQ(advice_for(failure).guess, " before it said that it was done");
+  EXPECT_EQ(advice_for(failure).next, "find out why it left early");
+  EXPECT_THAT(advice_for(failure).more, HasSubstr("--expect-done"));
+}
+
 TEST(Advice, WhoWroteAnErrorFileAndNothingToStderrIsNotLookedForInItsLastLines) {
   auto failure = sample_failure(ExitCause::exited(1));
   failure.last_lines.clear();

@@ -12,11 +12,12 @@ using testing::IsEmpty;
 std::vector<WorkerLine> lines_of(const std::string& bytes) { return WorkerLineReader().put(bytes).value(); }
 
 TEST(WorkerLines, TheExampleOfTheGrammar) {
-  const std::vector<WorkerLine> said = {HelloLine{1, 2, 0}, ProgressLine{811}, ProgressLine{812},
-                                        SaveLine{std::chrono::seconds(30)}, SafeLine{812}};
+  const std::vector<WorkerLine> said = {HelloLine{1, 2, 0}, ProgressLine{811},
+                                        ProgressLine{812},  SaveLine{std::chrono::seconds(30)},
+                                        SafeLine{812},      DoneLine{}};
   std::string text;
   for (const WorkerLine& line : said) text += worker_line(line);
-  EXPECT_EQ(text, "hello 1 2 0\nprogress 811\nprogress 812\nsave 30000\nsafe 812\n");
+  EXPECT_EQ(text, "hello 1 2 0\nprogress 811\nprogress 812\nsave 30000\nsafe 812\ndone\n");
   EXPECT_EQ(lines_of(text), said);
 }
 
@@ -39,7 +40,7 @@ TEST(WorkerLines, WordsOfANewerPeerArePassedOver) {
 TEST(WorkerLines, WrongNumbersAndEndlessLinesBreakTheConnection) {
   for (const char* text : {"progress\n", "progress \n", "progress x\n", "progress -1\n", "progress 1 2\n",
                            "progress 9223372036854775808\n", "hello 1 2\n", "hello 1 2 3 4\n",
-                           "hello 1 2 -3\n", "save 1.5\n", "safe  1\n"}) {
+                           "hello 1 2 -3\n", "save 1.5\n", "safe  1\n", "done 1\n"}) {
     const auto refused = WorkerLineReader().put(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_THAT(refused.error().sentence(), HasSubstr("wrong numbers"));

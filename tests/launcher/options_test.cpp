@@ -137,6 +137,8 @@ TEST(CommandLine, OtherBadValuesNameTheOption) {
   EXPECT_THAT(refused({"--max-restarts", "-1", "prog"}),
               HasSubstr("--max-restarts: '-1' is not allowed; it takes a number from 0"));
   EXPECT_THAT(refused({"--stop-grace", "soon", "prog"}), HasSubstr("--stop-grace"));
+  for (const char* place : {"", "n1", "10.0.0.1", "10.0.0.1:99999", "unix:", "[fd00::1]"})
+    EXPECT_THAT(refused({"--health", place, "prog"}), HasSubstr("it takes HOST:PORT or unix:PATH")) << place;
   EXPECT_THAT(refused({"--rdzv-id", "", "prog"}), HasSubstr("--rdzv-id"));
   EXPECT_THAT(refused({"--rdzv-id", "a\nb", "prog"}), HasSubstr("--rdzv-id"));
   EXPECT_THAT(refused({"--log-dir=", "prog"}), HasSubstr("--log-dir"));

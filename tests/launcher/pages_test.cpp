@@ -32,6 +32,14 @@ TEST(Pages, NameEveryOption) {
   for (const auto& text : {page, bash, zsh}) EXPECT_THAT(text, Not(HasSubstr("@")));
 }
 
+TEST(Pages, EachHeadingComesOnce) {
+  std::vector<Section> sections;
+  for (const OptionRow& row : option_table())
+    if (sections.empty() || sections.back() != row.section) sections.push_back(row.section);
+  std::sort(sections.begin(), sections.end());
+  EXPECT_EQ(std::adjacent_find(sections.begin(), sections.end()), sections.end());
+}
+
 // The row of the page's table that begins with the option, or names it beside another.
 std::string row_of(const std::string& page, const std::string& option) {
   std::istringstream lines(page);

@@ -43,6 +43,14 @@ TEST(StartLines, K5_SayHowTheNumberCameAbout) {
             "muster: no restart after a failure; stop grace 30 s; no logs are kept\n");
 }
 
+TEST(StartLines, H3_SayWhenExitCode0Counts) {
+  Plan plan = sample();
+  plan.expect_done = true;
+  EXPECT_NE(start_lines(plan).find("after failures; exit code 0 counts after done() alone; stop grace 30 s"),
+            std::string::npos)
+      << start_lines(plan);
+}
+
 Plan with_others() {
   Plan plan = sample();
   plan.min_nodes = 2;

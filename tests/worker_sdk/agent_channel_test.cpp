@@ -56,6 +56,12 @@ TEST_F(AgentChannelTest, IsAskedOnceAndRemembersIt) {
   EXPECT_EQ(heard(), "safe 812\n");
 }
 
+TEST_F(AgentChannelTest, H3_SaysThatItIsDone) {
+  heard();
+  channel->done();
+  EXPECT_EQ(heard(), "done\n");
+}
+
 TEST_F(AgentChannelTest, AnAgentThatIsGoneOrTalksNonsenseOnlyMakesItSilent) {
   say("save x\n");
   EXPECT_FALSE(channel->asked_to_save());

@@ -53,6 +53,11 @@ class MusterWorkerTest(unittest.TestCase):
         self.assertEqual(end.exception.code, 0)
         self.assertEqual(self.heard(), "safe 812\n")
 
+    def test_H3_it_says_that_it_is_done_and_goes_on(self):
+        self.heard()
+        self.worker.done()
+        self.assertEqual(self.heard(), "done\n")
+
     def test_an_agent_that_is_gone_only_makes_it_silent(self):
         self.agent.close()
         self.assertFalse(self.worker.asked_to_save())
@@ -61,6 +66,7 @@ class MusterWorkerTest(unittest.TestCase):
     def test_without_a_channel_nobody_asks(self):
         worker = muster_worker.Worker({})
         worker.progress(1)
+        worker.done()
         self.assertFalse(worker.drain_requested())
 
     def test_a_channel_where_nobody_listens_is_said_once(self):

@@ -104,6 +104,7 @@ def main() -> None:
     dist.init_process_group("gloo")
     train(worker, options.folder, options.steps)
     dist.destroy_process_group()
+    worker.done()
 
 
 if __name__ == "__main__":

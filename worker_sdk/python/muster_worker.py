@@ -11,6 +11,7 @@
             if worker.rank == 0:
                 save(step)
             worker.drained(step)              # leaves with exit code 0; the next round goes on from there
+    worker.done()                             # for muster --expect-done: exit code 0 means success
 
 Before the set of nodes changes, muster asks the workers to save, waits until they have, and starts the next round from
 there: no step is lost. The lines that go over the socket are described in base/worker_lines.hpp.
@@ -91,6 +92,11 @@ class Worker:
         """All up to this step is saved (0: there is nothing to save). Leaves with exit code 0 (SystemExit)."""
         self._send(f"safe {int(step)}\n", _PATIENCE_S)
         sys.exit(0)
+
+    def done(self) -> None:
+        """The work of this rank is finished. Under `muster --expect-done` an exit with 0 that was not announced so (or by
+        drained()) counts as a failure: some library left in the middle."""
+        self._send("done\n", _PATIENCE_S)
 
     def _connect(self, name: str) -> "socket.socket | None":
         if not name:

@@ -61,6 +61,8 @@ void AgentChannel::progress(std::int64_t step) {
 
 void AgentChannel::safe(std::int64_t step) { send(worker_line(SafeLine{step}), kPatienceForSafe); }
 
+void AgentChannel::done() { send(worker_line(DoneLine{}), kPatienceForSafe); }
+
 // A Unix socket takes a line this short whole or not at all.
 void AgentChannel::send(const std::string& text, milliseconds patience) {
   if (!fd_) return;

@@ -28,6 +28,7 @@ class AgentChannel {
 
   /// Waits up to 1 s until the agent's socket takes it.
   void safe(std::int64_t step);
+  void done();
 
   bool asked_to_save();
 

@@ -187,4 +187,9 @@ int Worker::drained(std::int64_t step) {
   return 0;
 }
 
+int Worker::done() {
+  if (impl_->agent) impl_->agent->done();
+  return 0;
+}
+
 }  // namespace muster::worker

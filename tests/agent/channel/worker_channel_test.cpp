@@ -20,6 +20,7 @@ std::string described(const Event& event) {
     return "progress " + std::to_string(e->local_rank) + " " + std::to_string(e->step);
   if (const auto* e = std::get_if<WorkerSafe>(&event))
     return "safe " + std::to_string(e->local_rank) + " " + std::to_string(e->step);
+  if (const auto* e = std::get_if<WorkerDone>(&event)) return "done " + std::to_string(e->local_rank);
   return "another event";
 }
 
@@ -119,6 +120,44 @@ TEST_F(WorkerChannelTest, ANewRoundHearsNobodyOfTheOldOne) {
   channel->start_round(3, 2);
   EXPECT_TRUE(is_cut_off(worker));
   EXPECT_THAT(events, ElementsAre("listens 0"));
+}
+
+TEST_F(WorkerChannelTest, H3_WhatAProcessSaidBeforeItsEndIsHeardBeforeItsEnd) {
+  {
+    auto worker = connect();
+    worker.say("hello 1 2 1\nprogress 9\ndone\n");
+  }
+  auto other = connect();
+  other.say("hello 1 2 0\n");
+  channel->hear_last_words(1);  // without the executor having had its turn
+  EXPECT_THAT(events,
+              testing::UnorderedElementsAre("listens 1", "progress 1 9", "done 1", "deaf 1", "listens 0"));
+  other.say("done\n");
+  channel->hear_last_words(1);
+  EXPECT_EQ(events.size(), 5u) << "the words of others have time";
+  channel->hear_last_words(0);
+  EXPECT_EQ(events.back(), "done 0");
+  other.say("progress 3\n");
+  EXPECT_TRUE(comes_true([&] { return events.back() == "progress 0 3"; })) << "it is listened to as before";
+}
+
+TEST_F(WorkerChannelTest, H3_LastWordsAreHeardAtAnyMoment) {
+  for (int turns = 0; turns < 12; ++turns) {
+    SCOPED_TRACE(turns);
+    events.clear();
+    channel->start_round(2, 2);
+    {
+      auto worker = connect();
+      worker.say("hello 1 2 1\n");
+      for (int turn = 0; turn < turns; ++turn) io.poll_one();
+      channel->ask_to_save(1, 1s);  // a write under way beside the read
+      worker.say("safe 4\ndone\n");
+    }
+    channel->hear_last_words(1);
+    EXPECT_THAT(events, testing::Contains("done 1"));
+    EXPECT_THAT(events, testing::Contains("safe 1 4"));
+    ASSERT_TRUE(comes_true([&] { return !events.empty() && events.back() == "deaf 1"; }));
+  }
 }
 
 TEST_F(WorkerChannelTest, AFloodOfConnectionsIsBoundedAndLeavesRoomOnceItIsOver) {

@@ -65,6 +65,10 @@ class Worker {
   /// All up to this step is saved (0: there is nothing to save). The exit code to leave with: 0.
   int drained(std::int64_t step);
 
+  /// The work of this rank is finished. The exit code to leave with: 0. Under `muster --expect-done` an exit with 0 that
+  /// was not announced so (or by drained()) counts as a failure: some library left in the middle.
+  int done();
+
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
   ~Worker();
