@@ -54,6 +54,7 @@ int train(int argc, char** argv) {
   if (fit.drained()) return worker.drained(fit.saved_step());
 
   if (worker.is_rank_zero()) export_result(options, parameters, fit, report);
+  check_metrics(options, fit, report);
   check_last_checkpoint(options, fit);
   return worker.done();
 }

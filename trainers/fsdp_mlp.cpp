@@ -90,6 +90,7 @@ int train(int argc, char** argv) {
   sharded.with_whole_parameters([&] {
     if (speaks) export_result(trainer, parameters, fit, report);
   });
+  check_metrics(trainer, fit, report);
   check_last_checkpoint(trainer, fit);
   return worker.done();
 }

@@ -85,6 +85,7 @@ int train(int argc, char** argv) {
                data.size(), fit.state().global_batch, optimizer.learning_rate);
     export_result(options, parameters, fit, report);
   }
+  check_metrics(options, fit, report);
   check_last_checkpoint(options, fit);
   return worker.done();
 }

@@ -77,6 +77,23 @@ TEST(Restart, D20_BadDataEndATrainersJobAtOnce) {
                                  HasSubstr("0 of 3 used; no more, since rank "), Not(HasSubstr("round 2"))));
 }
 
+TEST(Restart, D20_AMetricsFileThatTakesNoMoreEndsATrainersJobAtOnceAndLosesNothing) {
+  const Job job;
+  const std::vector<std::string> command{kMuster,
+                                         "--nproc-per-node=2",
+                                         "--max-restarts=3",
+                                         MUSTER_BIN_DIR "/ddp_mnist",
+                                         "--max-steps=200",
+                                         "--checkpoint-dir=" + (job.folder / "checkpoints"),
+                                         "--metrics-file=/dev/full"};
+  const auto full = test::run(command, job.options());
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_THAT(full.err,
+              AllOf(HasSubstr("--metrics-file /dev/full: cannot be written: No space left on device "
+                              "(ENOSPC); training stopped after step 2, nothing is lost: it is saved"),
+                    HasSubstr("0 of 3 used; no more, since rank "), Not(HasSubstr("round 2"))));
+}
+
 TEST(Restart, WithoutABudgetThereIsNone) {
   const Job job;
   const auto ended = job.run("", "touch " + (job.folder / "ran-{round}") + " then exit 4");

@@ -255,5 +255,29 @@ TEST_F(DdpMnist, AMissingInitFileIsAUsageError) {
   EXPECT_THAT(trainer.errors(), HasSubstr((folder_ / "absent").string()));
 }
 
+TEST_F(DdpMnist, AMetricsFileThatTakesNoMoreFailsEveryRankOrTheEndOfARunThatSavesNothing) {
+  auto args = arguments({"--metrics-file", "/dev/full", "--checkpoint-dir", checkpoints().string()});
+  EXPECT_EQ(run_world(2, args), (std::vector<int>{1, 1}));
+  for (const char* name : {"err-0", "err-1"})
+    EXPECT_THAT(read_text(folder_ / name),
+                HasSubstr("--metrics-file /dev/full: cannot be written: No space left on "
+                          "device (ENOSPC); training stopped after step 2, nothing is lost"));
+  args = arguments({"--metrics-file", "/dev/full", "--export", (folder_ / "model").string()});
+  EXPECT_EQ(run_world(2, args), (std::vector<int>{1, 0}));
+  EXPECT_THAT(last_errors_,
+              HasSubstr("(ENOSPC); training is complete, the trained parameters are exported to " +
+                        (folder_ / "model").string()));
+  EXPECT_FALSE(exported("model").empty());
+}
+
+TEST_F(DdpMnist, ANamedPipeAsDataIsAUsageErrorAtOnce) {
+  const auto file = data() / "train-images-idx3-ubyte";
+  for (const char* suffix : {"", ".gz"}) std::filesystem::remove(file.string() + suffix);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  TrainerProcess trainer(folder_.path(), arguments({}));
+  EXPECT_EQ(trainer.exit_code(), 2);
+  EXPECT_THAT(trainer.errors(), HasSubstr(file.string() + ": this is a named pipe (FIFO), expected a file"));
+}
+
 }  // namespace
 }  // namespace muster::trainers

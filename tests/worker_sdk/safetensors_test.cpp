@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -80,6 +81,9 @@ TEST(Safetensors, ErrorsNameThePath) {
   EXPECT_EQ(message([&] { read_safetensors(absent); }),
             absent.string() + ": No such file or directory (ENOENT)");
   EXPECT_THAT(message([&] { read_safetensors(folder.path()); }), HasSubstr("not a regular file"));
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(message([&] { read_safetensors(pipe); }), pipe.string() + ": not a regular file");
   test::write_file(folder.path() / "short", "abc");
   EXPECT_THAT(message([&] { read_safetensors(folder.path() / "short"); }), HasSubstr("/short: offset 0: "));
   write_safetensors(folder.path() / "cut", sample.tensors());

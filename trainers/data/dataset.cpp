@@ -49,20 +49,20 @@ ImageDataset ImageDataset::load(const fs::path& folder, Split split) {
 
   auto images = read_idx(image_file, 3);
   if (images.extents[1] != kSide || images.extents[2] != kSide) {
-    throw DataError(fmt::format("{}: at offset 8: images of {} x {} pixels, expected {} x {}",
-                                image_file.string(), images.extents[1], images.extents[2], kSide, kSide));
+    throw DataError(fmt::format("{}: {}: images of {} x {} pixels, expected {} x {}", image_file.string(),
+                                place_in(images, 8), images.extents[1], images.extents[2], kSide, kSide));
   }
   auto labels = read_idx(label_file, 1);
   if (labels.extents[0] != images.extents[0]) {
-    throw DataError(fmt::format("{}: at offset 4: {} labels, expected {}, one for each image of {}",
-                                label_file.string(), labels.extents[0], images.extents[0],
-                                image_file.filename().string()));
+    throw DataError(fmt::format("{}: {}: {} labels, expected {}, one for each image of {}",
+                                label_file.string(), place_in(labels, 4), labels.extents[0],
+                                images.extents[0], image_file.filename().string()));
   }
   const auto bad = std::find_if(labels.values.begin(), labels.values.end(),
                                 [](std::uint8_t label) { return label >= kClasses; });
   if (bad != labels.values.end()) {
-    throw DataError(fmt::format("{}: at offset {}: label {}, expected 0 to {}", label_file.string(),
-                                8 + (bad - labels.values.begin()), *bad, kClasses - 1));
+    throw DataError(fmt::format("{}: {}: label {}, expected 0 to {}", label_file.string(),
+                                place_in(labels, 8 + (bad - labels.values.begin())), *bad, kClasses - 1));
   }
   ImageDataset dataset;
   dataset.pixels_ = std::move(images.values);

@@ -17,10 +17,33 @@ constexpr std::int64_t kMaxValues = std::int64_t{1} << 30;
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr unsigned kUnsignedBytes = 0x08;
 
+std::string place_text(bool gzipped, std::int64_t offset) {
+  return fmt::format("at {}offset {}", gzipped ? "unpacked " : "", offset);
+}
+
+/// What is no file and no folder: a word for it, else nullptr.
+const char* kind_of_no_file(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at is reported when it is opened
+  switch (std::filesystem::status(path, ignored).type()) {
+    case std::filesystem::file_type::fifo:
+      return "a named pipe (FIFO)";
+    case std::filesystem::file_type::character:
+      return "a character device";
+    case std::filesystem::file_type::block:
+      return "a block device";
+    case std::filesystem::file_type::socket:
+      return "a socket";
+    default:
+      return nullptr;
+  }
+}
+
 /// Reads a file from its start to its end, unpacking it if need be (zlib passes plain files through).
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path) : path_(path), file_(nullptr, gzclose) {
+    if (const char* kind = kind_of_no_file(path))
+      throw DataError(fmt::format("{}: this is {}, expected a file", path.string(), kind));
     errno = 0;
     file_.reset(gzopen(path.c_str(), "rb"));
     if (!file_) {
@@ -36,8 +59,9 @@ class Reader {
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_ERRNO) fail(std::strerror(errno));
     if (code == Z_BUF_ERROR) {
-      fail_at(static_cast<std::int64_t>(std::filesystem::file_size(path_)),
-              "the compressed data is cut off here, expected its end mark");
+      throw DataError(
+          fmt::format("{}: at offset {}: the compressed data is cut off here, expected its end mark",
+                      path_.string(), std::filesystem::file_size(path_)));
     }
     if (got < 0 || code != Z_OK) fail(fmt::format("the compressed data is damaged ({})", text));
     offset_ += got;
@@ -47,8 +71,9 @@ class Reader {
   std::int64_t offset() const { return offset_; }
   [[noreturn]] void fail(const std::string& why) const { fail_at(offset_, why); }
   [[noreturn]] void fail_at(std::int64_t offset, const std::string& why) const {
-    throw DataError(fmt::format("{}: at offset {}: {}", path_.string(), offset, why));
+    throw DataError(fmt::format("{}: {}: {}", path_.string(), place_text(gzipped(), offset), why));
   }
+  bool gzipped() const { return gzdirect(file_.get()) == 0; }
 
  private:
   std::filesystem::path path_;
@@ -86,10 +111,13 @@ std::vector<std::int64_t> read_header(Reader& reader, int dimensions) {
 
 }  // namespace
 
+std::string place_in(const IdxArray& array, std::int64_t offset) { return place_text(array.gzipped, offset); }
+
 IdxArray read_idx(const std::filesystem::path& path, int dimensions) {
   Reader reader(path);
   IdxArray array;
   array.extents = read_header(reader, dimensions);
+  array.gzipped = reader.gzipped();
   std::size_t count = 1;
   for (auto extent : array.extents) count *= static_cast<std::size_t>(extent);
   const auto start = reader.offset();

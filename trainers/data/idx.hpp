@@ -13,12 +13,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace muster::trainers {
 
-/// The data set is not what it should be: "file: at offset n: what is there, expected what". Repeating the
-/// run will not help, hence an invalid argument.
+/// The data set is not what it should be: "file: at offset n: what is there, expected what"; of a gzipped file the
+/// offset is that of its contents, "at unpacked offset n". Repeating the run will not help, hence an invalid argument.
 class DataError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -26,9 +27,13 @@ class DataError : public std::invalid_argument {
 struct IdxArray {
   std::vector<std::int64_t> extents;
   std::vector<std::uint8_t> values;
+  bool gzipped = false;  ///< as it lies in the file
 };
 
-/// Throws DataError. Offsets in it are of the unpacked data where the file is gzipped.
+/// "at offset 8", "at unpacked offset 8".
+std::string place_in(const IdxArray& array, std::int64_t offset);
+
+/// Throws DataError, at once for what is no file: nobody may ever write to a pipe.
 IdxArray read_idx(const std::filesystem::path& path, int dimensions);
 
 }  // namespace muster::trainers

@@ -74,7 +74,29 @@ void Fit::run() {
   }
   if (parts_.checkpointer.enabled() && last_save_ != state_.step) save();
   parts_.checkpointer.finish();
+  if (drained_) check_metrics();
   if (drained_) parts_.report.drained(state_, saved_step() == state_.step);
+}
+
+/// Where nothing is saved all would be lost: training goes on then, and fails once its result is written.
+bool Fit::metrics_end_it() const {
+  return parts_.report.metrics_error() != 0 && parts_.checkpointer.enabled();
+}
+
+/// Was it that why all stopped? A collective call, and every rank fails by the same words: if rank 0 did alone, another
+/// that lost it could be the first to end, and be started again.
+void Fit::check_metrics() {
+  std::array<std::int64_t, 1> error{parts_.report.metrics_error()};
+  parts_.group.all_reduce(worker::buffer_of(std::span<std::int64_t>(error)), worker::ReduceOp::max)->wait();
+  if (error[0] == 0 || !parts_.checkpointer.enabled()) return;
+  const auto what_is_left =
+      saved_step() == state_.step
+          ? std::string(
+                "nothing is lost: it is saved, and once there is room the same command goes on from it")
+          : fmt::format("it could not be saved, the newest checkpoint is of step {}", saved_step());
+  throw worker::PermanentError(fmt::format("{}; training stopped after step {}, {}",
+                                           parts_.report.metrics_failure(static_cast<int>(error[0])),
+                                           state_.step, what_is_left));
 }
 
 void Fit::train_stretch() {
@@ -96,7 +118,7 @@ void Fit::train_step(StepBatch& step) {
   // Before anything of it can count: a line too many is void, one too few would be missed.
   if (audit_) audit_->record(state_.step + 1, state_.epoch, step);
   set_learning_rate();
-  parts_.parallelism.raise_flag(parts_.supervision.asked_to_save());
+  parts_.parallelism.raise_flag(parts_.supervision.asked_to_save() || metrics_end_it());
   double loss_sum = 0;
   for (auto& piece : step.pieces) {
     if (&piece == &step.pieces.back()) {

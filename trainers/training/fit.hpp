@@ -78,7 +78,8 @@ class Fit {
 
   /// A collective call: trains to the end, or to the step after which all ranks know that one of them was asked to
   /// save; all stop after the same step then, and it is saved (if there are checkpoints). Throws PermanentError, which
-  /// names step, rank and tensor, when the loss or what is to be saved is not finite.
+  /// names step, rank and tensor, when the loss or what is to be saved is not finite; and, on every rank and with a
+  /// checkpoint of the last step, when rank 0's metrics file takes no more (where nothing is saved training goes on).
   void run();
 
   /// It stopped because it was asked to save.
@@ -97,6 +98,8 @@ class Fit {
   void train_step(StepBatch& step);
   double train_piece(StepBatch::Piece& piece);
   void set_learning_rate();
+  bool metrics_end_it() const;
+  void check_metrics();
   void check_loss(double loss, const Tensor& batch, const Tensor& logits) const;
   void check_parameters() const;
   void gather_loss();

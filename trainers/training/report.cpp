@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace muster::trainers {
@@ -20,28 +21,35 @@ void Report::line(const std::string& text) const {
   std::fflush(stdout);
 }
 
+void Report::record(const Json& json) {
+  const bool had_failed = metrics_.error() != 0;
+  metrics_.write(json);
+  if (metrics_.error() != 0 && !had_failed)
+    line(metrics_failure(metrics_.error()) + "; no more lines are written to it");
+}
+
 void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& state) {
   for (const auto& why : from.skipped) line("checkpoint skipped: " + why);
   line(fmt::format("resumed from {}: step {}, {} epochs and {} samples done", from.path.string(), state.step,
                    state.epoch, state.position));
   saved_step_ = state.step;
-  metrics_.write(Json{{"event", "resumed"},
-                      {"step", state.step},
-                      {"epoch", state.epoch},
-                      {"position", state.position},
-                      {"path", from.path.string()},
-                      {"skipped", from.skipped}});
+  record(Json{{"event", "resumed"},
+              {"step", state.step},
+              {"epoch", state.epoch},
+              {"position", state.position},
+              {"path", from.path.string()},
+              {"skipped", from.skipped}});
 }
 
 void Report::drained(const TrainingState& state, bool saved) {
   line(fmt::format("asked to save: {} at step {}; leaves for the next round",
                    saved ? "saved" : "there is nothing to save to (--checkpoint-dir)", state.step));
-  metrics_.write(Json{{"event", "drained"}, {"step", state.step}, {"saved", saved}});
+  record(Json{{"event", "drained"}, {"step", state.step}, {"saved", saved}});
 }
 
 void Report::step(const TrainingState& state, double loss) {
   if (!metrics_.enabled()) return;  // called in every step: not even the object is made
-  metrics_.write(Json{{"event", "step"}, {"step", state.step}, {"epoch", state.epoch}, {"loss", loss}});
+  record(Json{{"event", "step"}, {"step", state.step}, {"epoch", state.epoch}, {"loss", loss}});
 }
 
 void Report::stretch(const StretchReport& report, const TrainingState& state) {
@@ -50,16 +58,16 @@ void Report::stretch(const StretchReport& report, const TrainingState& state) {
                      report.epochs, report.complete ? "" : fmt::format(" (stopped at step {})", state.step),
                      report.loss, report.accuracy.fraction(), report.samples_per_s));
   }
-  metrics_.write(Json{{"event", "epoch"},
-                      {"step", state.step},
-                      {"epoch", report.epoch},
-                      {"complete", report.complete},
-                      {"loss", report.loss},
-                      {"test_correct", report.accuracy.correct},
-                      {"test_total", report.accuracy.total},
-                      {"test_accuracy", report.accuracy.fraction()},
-                      {"samples_per_s", std::round(report.samples_per_s)},
-                      {"learning_rate", report.learning_rate}});
+  record(Json{{"event", "epoch"},
+              {"step", state.step},
+              {"epoch", report.epoch},
+              {"complete", report.complete},
+              {"loss", report.loss},
+              {"test_correct", report.accuracy.correct},
+              {"test_total", report.accuracy.total},
+              {"test_accuracy", report.accuracy.fraction()},
+              {"samples_per_s", std::round(report.samples_per_s)},
+              {"learning_rate", report.learning_rate}});
 }
 
 void Report::checkpoint_saved(std::int64_t step) {
@@ -76,7 +84,12 @@ void Report::checkpoint_failed(std::int64_t step, const std::string& why) {
                                       : fmt::format("the newest whole one is of step {}", saved_step_);
     line(fmt::format("checkpoint of step {} not saved: {}; {}; training goes on", step, why, left));
   }
-  metrics_.write(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
+  record(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
+}
+
+std::string Report::metrics_failure(int error) const {
+  return fmt::format("--metrics-file {}: cannot be written: {} ({})", options_.metrics_file.string(),
+                     std::strerror(error), ::strerrorname_np(error));
 }
 
 void Report::exported(const std::filesystem::path& path) {

@@ -43,8 +43,14 @@ class Report {
   void checkpoint_failed(std::int64_t step, const std::string& why);
   void exported(const std::filesystem::path& path);
 
+  /// The errno of the line that the metrics file did not take; 0: it has all, or there is none. No more are written.
+  int metrics_error() const { return metrics_.error(); }
+  /// "--metrics-file FILE: cannot be written: No space left on device (ENOSPC)".
+  std::string metrics_failure(int error) const;
+
  private:
   void line(const std::string& text) const;
+  void record(const nlohmann::ordered_json& json);
 
   ReportOptions options_;
   MetricsFile metrics_;

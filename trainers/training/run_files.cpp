@@ -39,6 +39,15 @@ void export_result(const TrainerOptions& options, const std::vector<Parameter*>&
   report.exported(options.export_file);
 }
 
+void check_metrics(const TrainerOptions& options, const Fit& fit, const Report& report) {
+  if (report.metrics_error() == 0) return;
+  const auto where = options.export_file.empty()
+                         ? where_they_are(options, fit)
+                         : "the trained parameters are exported to " + options.export_file.string();
+  throw worker::PermanentError(
+      fmt::format("{}; training is complete, {}", report.metrics_failure(report.metrics_error()), where));
+}
+
 void check_last_checkpoint(const TrainerOptions& options, const Fit& fit) {
   if (!options.require_checkpoints || options.checkpoints.folder.empty()) return;
   if (fit.saved_step() == fit.state().step) return;

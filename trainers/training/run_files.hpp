@@ -15,6 +15,9 @@ void prepare_files(const TrainerOptions& options, const std::vector<Parameter*>&
 void export_result(const TrainerOptions& options, const std::vector<Parameter*>& parameters, const Fit& fit,
                    Report& report);
 
+/// Throws PermanentError, which says where the trained parameters are, if a line of the metrics is missing.
+void check_metrics(const TrainerOptions& options, const Fit& fit, const Report& report);
+
 /// Throws PermanentError if the last state had to be saved and is not.
 void check_last_checkpoint(const TrainerOptions& options, const Fit& fit);
 

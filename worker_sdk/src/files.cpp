@@ -79,7 +79,7 @@ void write_whole_file(const fs::path& path, const std::function<void(FileWriter&
 }
 
 FileReader::FileReader(fs::path path) : path_(std::move(path)) {
-  fd_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  fd_.reset(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // a pipe is refused, not waited for
   if (!fd_) fail(path_, errno);
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) fail(path_, errno);

@@ -65,7 +65,10 @@ TEST_F(Dataset, WrongSizeAndWrongLabel) {
   write_file(folder_ / "train-images-idx3-ubyte", idx_bytes({1, 14, 28}, Bytes(14 * 28)));
   EXPECT_THAT(failure(), HasSubstr("at offset 8: images of 14 x 28 pixels, expected 28 x 28"));
   write_file(folder_ / "train-images-idx3-ubyte", idx_bytes({1, 28, 28}, Bytes(784)));
-  EXPECT_THAT(failure(), HasSubstr("at offset 8: label 10, expected 0 to 9"));
+  EXPECT_THAT(failure(), HasSubstr(": at offset 8: label 10, expected 0 to 9"));
+  std::filesystem::remove(folder_ / "train-labels-idx1-ubyte");
+  write_gzipped(folder_ / "train-labels-idx1-ubyte.gz", idx_bytes({1}, {10}));
+  EXPECT_THAT(failure(), HasSubstr("ubyte.gz: at unpacked offset 8: label 10, expected 0 to 9"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "trainers/data/idx.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/trainers/tiny_mnist.hpp"
 
@@ -86,7 +87,22 @@ TEST_F(Idx, DamagedGzip) {
   stream.seekp(static_cast<std::streamoff>(size) - 6);  // in the checksum
   stream.put('\x55');
   stream.close();
-  EXPECT_THAT(failure(1), HasSubstr("the compressed data is damaged"));
+  EXPECT_THAT(failure(1), HasSubstr(": at unpacked offset 0: the compressed data is damaged"));
+}
+
+TEST_F(Idx, OffsetsInAGzippedFileAreSaidToBeOfItsContents) {
+  write_gzipped(file(), idx_bytes({6}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(failure(3), HasSubstr(": at unpacked offset 0: magic number 0x00000801, expected 0x00000803"));
+  write_gzipped(file(), idx_bytes({2}, {1, 2, 3}));
+  EXPECT_THAT(failure(1), HasSubstr(": at unpacked offset 10: more data"));
+}
+
+TEST_F(Idx, WhatIsNoFileIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  EXPECT_EQ(failure(1), file().string() + ": this is a named pipe (FIFO), expected a file");
+  std::filesystem::remove(file());
+  std::filesystem::create_symlink("/dev/zero", file());
+  EXPECT_EQ(failure(1), file().string() + ": this is a character device, expected a file");
 }
 
 TEST_F(Idx, HugeClaimIsRefusedWithoutAllocating) {

@@ -56,6 +56,7 @@ struct RunPlan {
   int world_size = 2;
   FitOptions fit = {.epochs = 2, .batch_size = 8, .seed = 3, .checkpoint_every_steps = 7, .max_steps = 0};
   std::filesystem::path checkpoints = {};
+  std::filesystem::path metrics = {};
   bool in_background = false;
   std::int64_t dies_at = -1;
   std::int64_t spoil_at = -1;  ///< a parameter becomes NaN before this step's forward pass, counted from 0
@@ -79,7 +80,10 @@ class FitTest : public testing::Test {
     auto inner = multi_layer_perceptron({784, 16, 10}, plan.fit.seed);
     Mortal model(inner, plan.dies_at, plan.spoil_at);
     Adam optimizer(model.parameters(), {.learning_rate = 3e-3});
-    Report report({.program = "test", .speaks = false, .metrics_file = {}});
+    Report report({.program = "test",
+                   .speaks = group.rank() == 0 && !plan.metrics.empty(),
+                   .quiet = true,
+                   .metrics_file = plan.metrics});
     const RunIdentity identity{.model = "m", .samples = kTrainSamples, .seed = plan.fit.seed};
     Checkpointer checkpointer({.folder = plan.checkpoints, .in_background = plan.in_background}, identity,
                               state_shards(whole_parameters(model.parameters(), group.rank()), optimizer),
@@ -161,6 +165,31 @@ TEST_F(FitTest, D12_AskedToSaveAllRanksStopAfterTheSameStepAndNoStepIsLost) {
     plan.asked_to_save = [](int, std::int64_t) { return false; };
     ASSERT_EQ(run(plan).parameters, whole);
   }
+}
+
+TEST_F(FitTest, WhenTheMetricsFileTakesNoMoreAllRanksStopForGoodAndNoStepIsLost) {
+  const auto whole = run({}).parameters;
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "full";
+  plan.metrics = "/dev/full";
+  try {
+    run(plan);
+    FAIL();
+  } catch (const worker::PermanentError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "--metrics-file /dev/full: cannot be written: No space left on device (ENOSPC); training "
+        "stopped after step 2, nothing is lost: it is saved, and once there is room the same command "
+        "goes on from it");
+  }
+  plan.metrics.clear();
+  EXPECT_EQ(run(plan).parameters, whole);
+}
+
+TEST_F(FitTest, WithoutCheckpointsTrainingGoesOnWhenTheMetricsFileTakesNoMore) {
+  RunPlan plan;
+  plan.metrics = "/dev/full";
+  EXPECT_EQ(run(plan).parameters, run({}).parameters);
 }
 
 TEST_F(FitTest, AskedToSaveWithoutCheckpointsItLeavesAtTheStepsEdge) {

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/trainers/tiny_mnist.hpp"
+#include "tests/worker_sdk/write_limit.hpp"
 
 namespace muster::trainers {
 namespace {
@@ -91,6 +93,32 @@ TEST(Report, AMetricsFileThatCannotBeOpenedIsNamed) {
     EXPECT_STREQ(error.what(),
                  "--metrics-file /nonexistent/metrics: cannot be opened: No such file or directory");
   }
+}
+
+TEST(Report, AMetricsFileThatTakesNoMoreIsToldOnceWithItsOption) {
+  Report report({.program = "p", .quiet = true, .metrics_file = "/dev/full"});
+  EXPECT_EQ(
+      printed([&] {
+        report.step({.step = 1}, 2.5);
+        report.step({.step = 2}, 2.5);
+      }),
+      "p: --metrics-file /dev/full: cannot be written: No space left on device (ENOSPC); no more lines are "
+      "written to it\n");
+  EXPECT_EQ(report.metrics_error(), ENOSPC);
+}
+
+TEST(Report, OfALineThatDidNotFitNothingStays) {
+  const TemporaryFolder folder;
+  Report report({.program = "p", .quiet = true, .metrics_file = folder / "metrics"});
+  for (std::int64_t step = 1; step <= 10; ++step) report.step({.step = step}, 2.5);
+  const auto whole = std::filesystem::file_size(folder / "metrics");
+  const std::string printed_text = printed([&] {
+    const worker::test::WriteLimit limit(whole + 5);
+    report.step({.step = 11}, 2.5);
+  });
+  EXPECT_THAT(printed_text, testing::HasSubstr("(EFBIG)"));
+  EXPECT_EQ(lines_of(folder / "metrics").size(), 10U);
+  EXPECT_EQ(std::filesystem::file_size(folder / "metrics"), whole);
 }
 
 }  // namespace
