@@ -18,6 +18,8 @@ using Protocol = asio::local::stream_protocol;
 /// Enough for a reconnect of each worker while its dead connection has not been noticed yet.
 constexpr std::size_t kSessionsPerWorker = 4;
 constexpr std::size_t kSpareSessions = 16;
+/// Without a descriptor for the next connection, trying at once would be trying without end.
+constexpr auto kPauseAfterError = std::chrono::seconds(1);
 /// Of 1 KiB each; more than a socket of the usual size holds, and no flood keeps the agent from its other work.
 constexpr int kReadsInOneGo = 256;
 
@@ -125,7 +127,10 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(asio::any_io_executor
 }
 
 WorkerChannel::WorkerChannel(Acceptor acceptor, std::string name, Emit emit)
-    : acceptor_(std::move(acceptor)), name_(std::move(name)), emit_(std::move(emit)) {
+    : acceptor_(std::move(acceptor)),
+      pause_(acceptor_.get_executor()),
+      name_(std::move(name)),
+      emit_(std::move(emit)) {
   accept();
 }
 
@@ -134,26 +139,35 @@ WorkerChannel::~WorkerChannel() {
 }
 
 void WorkerChannel::accept() {
-  acceptor_.async_wait(Acceptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error == asio::error::operation_aborted) return;
-    let_in();
-    accept();
+  acceptor_.async_wait(Acceptor::wait_read,
+                       [this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
+                         if (life.expired() || error == asio::error::operation_aborted) return;
+                         if (!let_in()) return accept_later();
+                         accept();
+                       });
+}
+
+void WorkerChannel::accept_later() {
+  pause_.expires_after(kPauseAfterError);
+  pause_.async_wait([this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
+    if (!life.expired() && !error) accept();
   });
 }
 
-/// Those who wait at the door.
-void WorkerChannel::let_in() {
+/// Those who wait at the door. False: somebody has to wait on, for want of descriptors or memory.
+bool WorkerChannel::let_in() {
   const std::size_t limit = kSpareSessions + kSessionsPerWorker * static_cast<std::size_t>(local_workers_);
   for (int count = 0; count < asio::socket_base::max_listen_connections; ++count) {
     Protocol::socket socket(acceptor_.get_executor());
     boost::system::error_code error;
     acceptor_.accept(socket, error);
-    if (error) return;
+    if (error) return error == asio::error::would_block;
     if (!of_our_user(socket) || sessions_.size() >= limit) continue;
     const auto session = std::make_shared<Session>(std::move(socket), *this);
     sessions_.insert(session);
     session->listen();
   }
+  return true;
 }
 
 void WorkerChannel::start_round(int round, int local_workers, LocalRankOf who) {

@@ -4,6 +4,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,9 +17,8 @@
 
 namespace muster::agent {
 
-/// Used from one thread, the executor's, which must not run any more when this is destroyed. Emits WorkerListens,
-/// WorkerProgress, WorkerSafe, WorkerDone and WorkerDeaf, all of the running round: whoever names another round, or comes
-/// from another user, is not let in.
+/// Used and destroyed from one thread, the executor's. Emits WorkerListens, WorkerProgress, WorkerSafe, WorkerDone
+/// and WorkerDeaf, all of the running round: whoever names another round, or comes from another user, is not let in.
 class WorkerChannel {
  public:
   using Emit = std::function<void(Event)>;
@@ -47,12 +47,15 @@ class WorkerChannel {
 
   WorkerChannel(Acceptor acceptor, std::string name, Emit emit);
   void accept();
-  void let_in();
+  bool let_in();
+  void accept_later();
   bool take(const std::shared_ptr<Session>& session, const WorkerLine& line);
   void ended(const std::shared_ptr<Session>& session);
   void greet(const std::shared_ptr<Session>& session, int local_rank);
 
   Acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  std::shared_ptr<void> life_ = std::make_shared<int>();  ///< by which a late handler knows that this is gone
   std::string name_;
   Emit emit_;
   int round_ = 0;

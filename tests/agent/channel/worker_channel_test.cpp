@@ -1,9 +1,13 @@
 #include "agent/channel/worker_channel.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/write.hpp>
 
 namespace muster::agent {
@@ -175,6 +179,47 @@ TEST_F(WorkerChannelTest, AFloodOfConnectionsIsBoundedAndLeavesRoomOnceItIsOver)
     io.poll();
     return !events.empty();
   }));
+}
+
+/// There is no descriptor for a connection.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    const rlimit limit{static_cast<rlim_t>(next), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(WorkerChannelTest, WithoutDescriptorsWorkersWaitAtTheDoorAndItDoesNotSpin) {
+  auto worker = connect();
+  worker.say("hello 1 2 0\n");
+  {
+    const NoDescriptorLeft limit;
+    EXPECT_LT(io.run_for(100ms), 5U);
+  }
+  EXPECT_TRUE(comes_true([&] { return !events.empty(); }));
+}
+
+TEST_F(WorkerChannelTest, ItMayGoWhileAConnectionIsBeingTold) {
+  // Both are told of in one go, the end of the channel first.
+  Protocol::socket first(io);
+  Protocol::socket other(io);
+  boost::asio::local::connect_pair(first, other);
+  first.async_wait(Protocol::socket::wait_read, [this](const auto&) { channel.reset(); });
+  io.poll();
+  boost::asio::write(other, boost::asio::buffer("x", 1));
+  auto worker = connect();
+  worker.say("hello 1 2 0\n");
+  io.poll();
+  EXPECT_FALSE(channel);
+  EXPECT_TRUE(events.empty());
 }
 
 }  // namespace
