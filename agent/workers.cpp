@@ -179,6 +179,7 @@ bool Workers::rest_may_linger(Slot& slot) {
   if (slot.stop_signal == 0 || slot.killed_by_us || !descendants_.any_left_of(kin)) return false;
   if (!slot.whole_group_has_it && !slot.process->signal_group(slot.stop_signal)) return false;
   descendants_.signal_strays_of(kin, slot.stop_signal);
+  emit_(MainEnded{slot.local_rank});
   return true;
 }
 
@@ -196,7 +197,7 @@ void Workers::ended(Slot& slot, ExitCause cause) {
   record.end = cause;
   descendants_.worker_ended(record.pid, record.round, record.rank);
   guard_.group_is_gone(record.pid);
-  emit_(WorkerEnded{slot.local_rank, std::move(cause), record.ended_unix_ms});
+  emit_(WorkerEnded{slot.local_rank, std::move(cause), record.ended_unix_ms, slot.ended_unasked});
   slot.log->finish(options_.last_output_limit, [this, &slot] { output_taken(slot); });
 }
 
@@ -223,6 +224,7 @@ void Workers::failed_to_start(const Slot& slot, const Error& error) {
   WorkerRecord& record = records_[slot.record];
   record.started_unix_ms = record.ended_unix_ms = unix_time_ms();
   record.end = ExitCause::start_failed(error.error_number);
+  record.log_path.clear();
   emit_(WorkerEnded{slot.local_rank, *record.end, record.ended_unix_ms});
   WorkerOutput output;
   output.local_rank = slot.local_rank;
@@ -234,9 +236,9 @@ Result<void> Workers::signal(const SignalWorker& wanted) {
   Slot& slot = slots_.at(static_cast<std::size_t>(wanted.local_rank));
   const bool kill = wanted.signal_number == SIGKILL;
   const bool lingers = slot.process->lingers();
+  if (!std::exchange(slot.signalled, true)) slot.ended_unasked = slot.process->has_ended();
   if (kill && lingers) {
-    descendants_.signal_strays_of(kin_of(slot), SIGKILL);
-    slot.process->end_rest();
+    kill_rest(slot);
     return {};
   }
   const bool whole_group = wanted.target == SignalTarget::whole_group || lingers;
@@ -248,6 +250,16 @@ Result<void> Workers::signal(const SignalWorker& wanted) {
   if (lingers) descendants_.signal_strays_of(kin_of(slot), wanted.signal_number);
   return whole_group ? slot.process->signal_group(wanted.signal_number)
                      : slot.process->signal_main(wanted.signal_number);
+}
+
+void Workers::kill_rest(Slot& slot) {
+  std::string who = descendants_.names_of_rest(kin_of(slot));
+  if (!who.empty()) {
+    records_[slot.record].killed_rest = who;
+    emit_(RestKilled{slot.local_rank, std::move(who)});
+  }
+  descendants_.signal_strays_of(kin_of(slot), SIGKILL);
+  slot.process->end_rest();
 }
 
 SignalPassedOn Workers::pass_on(int signal_number) {

@@ -84,6 +84,8 @@ class Workers {
     bool killed_by_us = false;
     int stop_signal = 0;  ///< the last one that it had from us, but for SIGKILL
     bool whole_group_has_it = false;
+    bool signalled = false;
+    bool ended_unasked = false;      ///< it had ended before the first signal was sent to it
     std::int64_t main_ended_ms = 0;  ///< once its main process ended
   };
 
@@ -94,6 +96,7 @@ class Workers {
   void child_changed();
   void watch(Slot& slot);
   bool rest_may_linger(Slot& slot);
+  void kill_rest(Slot& slot);
   WorkerKin kin_of(const Slot& slot) const;
   WorkerSpot spot_of(const Slot& slot) const;
   void ended(Slot& slot, ExitCause cause);

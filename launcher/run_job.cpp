@@ -122,7 +122,7 @@ struct JobResult {
   pid_t daemon = -1;  ///< that was started here
 };
 
-agent::JobReport report_of(const Plan& plan, const JobResult& job) {
+agent::JobReport report_of(const Plan& plan, const JobResult& job, const Console& console) {
   const agent::AgentResult& result = job.agent;
   agent::JobReport report;
   report.run_id = plan.run_id;
@@ -134,6 +134,7 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job) {
   report.workers_left_out = result.workers_left_out;
   report.rounds = result.rounds;
   report.stalls = job.stalls;
+  report.lost_console_lines = console.dropped_lines();
   report.log_folder = plan.run_folder;
   report.python = plan.target.python;
   if (!plan.run_folder.empty()) report.status_path = plan.run_folder / "status.json";
@@ -278,7 +279,7 @@ int run_job(Plan plan, agent::Guard& guard) {
   }
   const JobResult& result = *ran;
 
-  agent::JobReport report = report_of(plan, result);
+  agent::JobReport report = report_of(plan, result, *console);
   if (!report.status_path.empty()) {
     const auto written = agent::write_status_file(report.status_path, agent::status_json(report));
     if (!written) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "launcher/text.hpp"
 
@@ -76,7 +78,7 @@ Result<Target> with_python(std::vector<std::string> words, const Environment& en
   return Target{std::move(words), python->why, python->path};
 }
 
-// What "#!" in the first line of a script says; empty: it is no script.
+// What "#!" in the first line of a script says, a carriage return at its end included; empty: it is no script.
 std::string first_line_of_script(const std::string& path) {
   constexpr std::size_t kKernelReads = 256;
   std::ifstream file(path, std::ios::binary);
@@ -87,26 +89,33 @@ std::string first_line_of_script(const std::string& path) {
   return trimmed(line.substr(2, line.find('\n') - 2));
 }
 
+// The interpreter and what follows it, as the kernel parts them: a carriage return belongs to its word.
+std::pair<std::string, std::string> parted(const std::string& line) {
+  const auto end = std::min(line.find_first_of(" \t"), line.size());
+  return {line.substr(0, end), trimmed(line.substr(end))};
+}
+
+Error missing_interpreter(const std::string& path, const std::string& name, int error,
+                          const char* else_next) {
+  if (!name.ends_with('\r'))
+    return errno_error(fmt::format("{} is to be run by {}", path, name), error, else_next);
+  return errno_error(fmt::format("{} is to be run by '{}\\r'", path, name.substr(0, name.size() - 1)), error,
+                     "its lines end as on Windows, with a carriage return: turn them into Unix lines");
+}
+
 // The interpreter must be there; "env NAME" is looked through.
 Result<void> check_interpreter(const std::string& path, const Environment& environment) {
-  const std::string line = first_line_of_script(path);
-  std::istringstream words(line);
-  std::string interpreter;
-  std::string argument;
-  if (!(words >> interpreter)) return {};
-  if (line.ends_with('\r'))
-    return errno_error(fmt::format("{} is to be run by '{}\\r'", path, line.substr(0, line.size() - 1)),
-                       ENOENT,
-                       "its lines end as on Windows, with a carriage return: turn them into Unix lines");
+  const auto [interpreter, argument] = parted(first_line_of_script(path));
+  if (interpreter.empty()) return {};
   if (const int error = check_file(interpreter, Need::execute))
-    return errno_error(fmt::format("{} is to be run by {}", path, interpreter), error,
-                       "mend the script's first line, or install it");
-  if (!interpreter.ends_with("/env") || !(words >> argument) || argument.front() == '-' ||
-      argument.find('=') != std::string::npos)
+    return missing_interpreter(path, interpreter, error, "mend the script's first line, or install it");
+  const std::string name = parted(argument).first;
+  if (!interpreter.ends_with("/env") || name.empty() || name.front() == '-' ||
+      name.find('=') != std::string::npos)
     return {};
-  if (const auto found = find_executable(argument, environment); !found)
-    return errno_error(fmt::format("{} is to be run by {}", path, argument), found.error().error_number,
-                       "it was looked for on PATH, as the script's first line asks");
+  if (const auto found = find_executable(name, environment); !found)
+    return missing_interpreter(path, name, found.error().error_number,
+                               "it was looked for on PATH, as the script's first line asks");
   return {};
 }
 

@@ -38,12 +38,24 @@ struct WorkerStarted {
   Instant at{};  ///< many start in one go, and the last long after the first
 };
 
+/// Its main process ended after one of our signals, and what that had started has the rest of the grace.
+struct MainEnded {
+  int local_rank = 0;
+};
+
+/// That outlived the grace, and is killed now. `who`: "pid 4712 (sleep 600)", what there is of it.
+struct RestKilled {
+  int local_rank = 0;
+  std::string who;
+};
+
 /// It is over: its main process ended, and what that left of its group was killed or, if the worker had been asked to
 /// stop, had the rest of the grace. `cause` and time are the main process's.
 struct WorkerEnded {
   int local_rank = 0;
   ExitCause cause;
   std::int64_t unix_time_ms = 0;
+  bool unasked = false;  ///< it had ended before the first signal was sent to it
 };
 
 /// Follows each WorkerEnded in bounded time: all that the worker wrote has been taken.
@@ -108,9 +120,10 @@ struct WorkerProgress {
 /// Time passed: wake_at() is here.
 struct Tick {};
 
-using Event = std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, WorkerEnded,
-                           WorkerOutput, WorkerState, GroupSwept, StopSignal, WarningSignal, SignalPassedOn,
-                           WorkerListens, WorkerDeaf, WorkerSafe, WorkerDone, WorkerProgress, Tick>;
+using Event =
+    std::variant<Begin, StoreOpened, StoreFailed, FromDaemon, WorkerStarted, MainEnded, RestKilled,
+                 WorkerEnded, WorkerOutput, WorkerState, GroupSwept, StopSignal, WarningSignal,
+                 SignalPassedOn, WorkerListens, WorkerDeaf, WorkerSafe, WorkerDone, WorkerProgress, Tick>;
 
 // ---- effects -------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ void Supervisor::on(const StoreOpened& event, Instant) {
 }
 
 void Supervisor::on(const StoreFailed& event, Instant) {
-  outcome_ = outcome_of(OutcomeKind::rendezvous_failed, event.why);
+  outcome_ = outcome_of(OutcomeKind::failed, event.why);
 }
 
 void Supervisor::on(const FromDaemon& event, Instant now) {
@@ -96,6 +96,7 @@ void Supervisor::announce_round(Instant now) {
 void Supervisor::on(const WorkerEnded& event, Instant now) {
   announce_round(now);
   const bool was_healthy = !group_.first_failure();
+  group_.at(event.local_rank).ended_unasked = event.unasked;
   group_.ended(event.local_rank, event.cause, event.unix_time_ms, now);
   if (was_healthy && group_.first_failure()) {
     phases_.enter(RestartPhase::detect, now);

@@ -77,6 +77,8 @@ class Supervisor {
   void on(const StoreFailed& event, Instant now);
   void on(const FromDaemon& event, Instant now);
   void on(const WorkerStarted& event, Instant now);
+  void on(const MainEnded& event, Instant now);
+  void on(const RestKilled& event, Instant now);
   void on(const WorkerEnded& event, Instant now);
   void on(const WorkerOutput& event, Instant now);
   void on(const WorkerState& event, Instant now);
@@ -107,6 +109,7 @@ class Supervisor {
   void signal_running(int signal_number, SignalTarget target);
   void signal(int local_rank, int signal_number, SignalTarget target);
   void climb_ladder(Instant now);
+  void say_who_is_killed(std::vector<int> running);
   void answer_drain_if_all_safe();
   void report_failure(const WorkerOutput& output, Instant now);
   void settle(Instant now);

@@ -160,6 +160,7 @@ void Supervisor::signal_running(int signal_number, SignalTarget target) {
 void Supervisor::signal(int local_rank, int signal_number, SignalTarget target) {
   group_.at(local_rank).asked_to_stop = true;
   group_.at(local_rank).signalled = true;
+  group_.at(local_rank).signals.push_back(signal_number);
   effects_.push_back(SignalWorker{local_rank, signal_number, target});
 }
 
@@ -180,13 +181,27 @@ void Supervisor::climb_ladder(Instant now) {
   const std::vector<int> running = group_.running();
   if (running.empty()) return;
   if (due == StopLadder::Step::kill) {
-    say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) +
-        " workers did not end within " + human(ladder_.grace()) + " and are killed, " +
-        name_of(running.front()) + " first");
+    say_who_is_killed(running);
     signal_running(SIGKILL, SignalTarget::whole_group);
   }
   if (due == StopLadder::Step::give_up)
     for (const int local_rank : running) effects_.push_back(DescribeWorker{local_rank});
+}
+
+/// Whose main process has ended already is told of by what is left of it: see RestKilled.
+void Supervisor::say_who_is_killed(std::vector<int> running) {
+  std::erase_if(running, [this](int local_rank) { return group_.at(local_rank).main_ended; });
+  if (running.empty()) return;
+  say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) +
+      " workers did not end within " + human(ladder_.grace()) + " and are killed, " +
+      name_of(running.front()) + " first");
+}
+
+void Supervisor::on(const MainEnded& event, Instant) { group_.at(event.local_rank).main_ended = true; }
+
+void Supervisor::on(const RestKilled& event, Instant) {
+  say(name_of(event.local_rank) + " has ended, but what it left behind, " + event.who +
+      ", did not end within " + human(ladder_.grace()) + " and is killed");
 }
 
 void Supervisor::on(const WorkerState& event, Instant) {

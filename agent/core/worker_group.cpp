@@ -4,6 +4,20 @@
 
 namespace muster::agent {
 
+namespace {
+
+/// What an exit code comes of is not known: it followed our wish, which is all that is said of it.
+void say_whose_work_it_was(const GroupMember& member, ExitCause& cause) {
+  if (!member.asked_to_stop || member.ended_unasked) return;
+  const auto& sent = member.signals;
+  cause.stopped_by_muster = cause.kind != ExitCause::Kind::signalled ||
+                            std::find(sent.begin(), sent.end(), cause.value) != sent.end();
+  if (!cause.stopped_by_muster)
+    cause.evidence += std::string(cause.evidence.empty() ? "" : "; ") + "muster had asked it to stop before";
+}
+
+}  // namespace
+
 void WorkerGroup::started(int local_rank, int pid, Instant now) {
   GroupMember& member = at(local_rank);
   member.state = GroupMember::State::running;
@@ -17,7 +31,7 @@ void WorkerGroup::ended(int local_rank, ExitCause cause, std::int64_t unix_time_
   if (member.state == GroupMember::State::running) member.lived = now - member.started_at;
   member.state = GroupMember::State::ended;
   member.ended_unix_ms = unix_time_ms;
-  cause.stopped_by_muster = member.asked_to_stop;
+  say_whose_work_it_was(member, cause);
   if (cause.kind == ExitCause::Kind::start_failed) start_failed_ = true;
   const bool may_leave = member.done || member.safe || member.asked_to_stop;
   member.left_early = needs_ == SuccessNeeds::exit_0_after_done && cause.success() && !may_leave;

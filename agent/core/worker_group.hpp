@@ -22,6 +22,9 @@ struct GroupMember {
   ExitCause cause;             ///< once it ended
   bool asked_to_stop = false;  ///< by a signal, or to save and leave
   bool signalled = false;
+  std::vector<int> signals = {};  ///< that were sent to it
+  bool main_ended = false;        ///< and left something that has the rest of the grace
+  bool ended_unasked = false;     ///< before the first of the signals was sent
   bool asked_to_save = false;
   bool output_taken = false;           ///< or there will be none
   bool abandoned = false;              ///< survived SIGKILL; waited for no longer
@@ -50,8 +53,8 @@ class WorkerGroup {
   const GroupMember& at(int local_rank) const { return members_.at(static_cast<std::size_t>(local_rank)); }
 
   void started(int local_rank, int pid, Instant now);
-  /// Marks the cause as stopped_by_muster if the worker had been asked to stop, and says in its evidence that the worker
-  /// left early. A second end is ignored.
+  /// Marks the cause as stopped_by_muster if the worker had been asked to stop, and a signal that killed it was one of
+  /// ours; says in its evidence that the worker left early. A second end is ignored.
   void ended(int local_rank, ExitCause cause, std::int64_t unix_time_ms, Instant now);
 
   /// Local ranks of those whose main process lives and is not given up.
@@ -59,7 +62,7 @@ class WorkerGroup {
   /// Nothing runs, nothing more will be read, nothing more will be started.
   bool over() const;
   bool all_succeeded() const;
-  /// By order of events; those stopped by us are none.
+  /// By order of events; those that had been asked to stop are none.
   std::optional<int> first_failure() const { return first_failure_; }
   bool any_saved() const;
   std::vector<std::int64_t> steps() const;  ///< of those that told one

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -101,6 +102,17 @@ void Descendants::continue_sweep() {
 bool Descendants::any_left_of(const WorkerKin& worker) {
   reap();
   return !left_of(worker).empty();
+}
+
+std::string Descendants::names_of_rest(const WorkerKin& worker) {
+  constexpr std::size_t kMostNames = 3;
+  reap();
+  const std::vector<pid_t> left = left_of(worker);
+  std::string text;
+  for (std::size_t index = 0; index < std::min(left.size(), kMostNames); ++index)
+    text += (index == 0 ? "" : ", ") + name_with_command(left[index]);
+  if (left.size() > kMostNames) text += " and " + std::to_string(left.size() - kMostNames) + " more";
+  return text;
 }
 
 void Descendants::signal_strays_of(const WorkerKin& worker, int signal_number) {

@@ -44,6 +44,8 @@ class Descendants {
 
   /// Of a worker whose main process has ended: does anything of it live? When the last of it ends, that is a SIGCHLD.
   bool any_left_of(const WorkerKin& worker);
+  /// "pid 4712 (sleep 600)", a few of them; empty: nothing is left.
+  std::string names_of_rest(const WorkerKin& worker);
   /// To those of them that left its process group (setsid); the group is its owner's.
   void signal_strays_of(const WorkerKin& worker, int signal_number);
 

@@ -112,6 +112,20 @@ bool minds_signal(pid_t pid, int signal_number) {
   return false;
 }
 
+std::string name_with_command(pid_t pid) {
+  constexpr std::size_t kMostBytes = 80;
+  std::string command = read_all(folder_of(pid) + "cmdline");
+  while (command.ends_with('\0')) command.pop_back();
+  const auto stat = stat_of(pid);
+  if (command.empty() && stat) command = stat->command;
+  if (command.size() > kMostBytes) command = command.substr(0, kMostBytes) + " ...";
+  for (char& byte : command)
+    if (static_cast<unsigned char>(byte) < ' ' || byte == '\x7f')
+      byte = ' ';  // NULs, and what moves a cursor
+  const std::string name = "pid " + std::to_string(pid);
+  return command.empty() ? name : name + " (" + command + ")";
+}
+
 std::string state_sentence(pid_t pid) {
   const std::string name = "pid " + std::to_string(pid);
   const auto stat = stat_of(pid);

@@ -16,6 +16,9 @@ std::vector<pid_t> own_children();
 /// The value of a variable in the environment that `pid` was started with.
 std::optional<std::string> started_with(pid_t pid, const std::string& variable);
 
+/// "pid 4711 (sleep 600)": its command line, shortened, or else its name.
+std::string name_with_command(pid_t pid);
+
 /// Its main thread catches, ignores or blocks this signal: it would not end it.
 bool minds_signal(pid_t pid, int signal_number);
 

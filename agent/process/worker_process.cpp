@@ -1,5 +1,6 @@
 #include "agent/process/worker_process.hpp"
 
+#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,11 @@ void WorkerProcess::collect() {
   // If somebody else took it (ECHILD), it is not known to be a success.
   running_ = false;
   ended_(reaped == pid_ ? exit_cause_from_wait_status(status) : ExitCause::exited(255));
+}
+
+bool WorkerProcess::has_ended() {
+  pollfd end{pidfd_.native_handle(), POLLIN, 0};
+  return end_seen_ || ::poll(&end, 1, 0) == 1;
 }
 
 Result<void> WorkerProcess::signal_main(int signal_number) {

@@ -27,6 +27,8 @@ class WorkerProcess {
 
   pid_t pid() const { return pid_; }
   bool running() const { return running_; }
+  /// Its main process has ended, whether that was looked at yet or not.
+  bool has_ended();
 
   /// Once. Ends of several workers are told in the order in which they happened. What is left of the process
   /// group has been killed when `ended` is called: first that, then the wait, so that the group's number

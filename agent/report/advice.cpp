@@ -134,6 +134,15 @@ Advice by_start_failure(const WorkerFailure& failure) {
   if (failure.cause.value == EAGAIN || failure.cause.value == ENOMEM)
     return {"", "free processes or memory",
             "the machine or its limits allow no further process: see `ulimit -u` and the cgroup's pids.max"};
+  if (failure.cause.value == ENOEXEC)
+    return {
+        ", no program of this machine and no script that names its interpreter",
+        "begin a script with #! and its interpreter",
+        "begin a script with `#!/bin/sh`, or what it is written for, or give it to its interpreter: `muster "
+        "... sh SCRIPT`; a program must be built for this machine"};
+  if (failure.cause.value == ENOSPC || failure.cause.value == EDQUOT || failure.cause.value == EROFS)
+    return {"", "see what could not be written",
+            "muster could not make the worker's files: free room, or choose another --log-dir"};
   return {"", "check the program and its interpreter",
           "the program must exist, be executable for this machine, and its `#!` interpreter must exist"};
 }

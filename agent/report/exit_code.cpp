@@ -7,10 +7,21 @@ namespace muster::agent {
 
 namespace {
 
-/// What was missing was ours to get: a process, memory, descriptors. The program may be as it should.
+/// What was missing was ours to get: a process, memory, descriptors, room for its files. The program may be as it should.
 bool launchers_own(const ExitCause& cause) {
   if (cause.kind != ExitCause::Kind::start_failed) return false;
-  return cause.value == EAGAIN || cause.value == ENOMEM || cause.value == EMFILE || cause.value == ENFILE;
+  switch (cause.value) {
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace

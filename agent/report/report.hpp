@@ -26,6 +26,7 @@ struct WorkerRecord {
   std::string log_path;                  ///< of its stderr; may be empty
   std::int64_t last_output_unix_ms = 0;  ///< when it printed last, or was started; 0: not known
   std::uint64_t lost_log_bytes = 0;      ///< that did not reach its files
+  std::string killed_rest = {};  ///< what it left behind and the grace did not end: "pid 4712 (sleep 600)"
 };
 
 /// A round that did not get on, as far as the worker store could tell.
@@ -62,7 +63,8 @@ struct JobReport {
   std::vector<Stall> stalls;          ///< the last ones that were said
   std::string status_path;
   std::string log_folder;
-  std::string python = {};  ///< the interpreter that the workers were given; empty: none
+  std::string python = {};               ///< the interpreter that the workers were given; empty: none
+  std::uint64_t lost_console_lines = 0;  ///< that were left out on the console
 };
 
 /// The last thing on the screen. A failed job: under 30 lines, with the first failure, how it ended, its last

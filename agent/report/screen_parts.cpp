@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <set>
 
@@ -16,13 +17,20 @@ namespace {
 
 constexpr std::size_t kMaxEndLines = 4;  // with all other lines the screens stay under 30
 
+// An exit code may be a worker's answer to our signal, or its own failure at the same moment.
 std::string how_it_ended_here(const ExitCause& end) {
-  if (end.stopped_by_muster)
-    return end.kind == ExitCause::Kind::signalled
-               ? "stopped by muster (" + signal_name(end.value) + ")"
-               : fmt::format("stopped by muster (exit code {})", end.value);
+  if (end.stopped_by_muster && end.kind == ExitCause::Kind::signalled)
+    return "stopped by muster (" + signal_name(end.value) + ")";
+  if (end.stopped_by_muster && end.kind == ExitCause::Kind::exited)
+    return fmt::format("asked by muster to stop, exited with code {}", end.value);
   return end.sentence();
 }
+
+struct End {
+  std::string how;
+  std::string killed_rest;
+  auto operator<=>(const End&) const = default;
+};
 
 struct Group {
   std::set<int> ranks;
@@ -54,19 +62,23 @@ std::string clipped(const std::string& raw, std::size_t max_bytes) {
 
 std::string ends_of_round(const JobReport& report, int round, std::int64_t since_unix_ms,
                           std::string_view name, const std::function<bool(const WorkerRecord&)>& left_out) {
-  std::map<std::string, Group> groups;
+  std::map<End, Group> groups;
   for (const WorkerRecord& worker : report.workers) {
     if (worker.round != round || left_out(worker)) continue;
-    Group& group = groups[worker.end ? how_it_ended_here(*worker.end) : "never seen to end"];
+    Group& group =
+        groups[{worker.end ? how_it_ended_here(*worker.end) : "never seen to end", worker.killed_rest}];
     group.ranks.insert(worker.rank);
     group.last_ended_ms = std::max(group.last_ended_ms, worker.ended_unix_ms);
   }
   std::string text;
   std::size_t lines = 0;
-  for (const auto& [how, group] : groups) {
+  for (const auto& [end, group] : groups) {
     if (++lines > kMaxEndLines) return text + field("", "others ended in other ways: see the status file");
-    text += field(lines == 1 ? name : "",
-                  clipped(ranks_text(group.ranks) + " " + how + time_text(group, since_unix_ms)));
+    text += field(
+        lines == 1 ? name : "",
+        clipped(
+            ranks_text(group.ranks) + " " + end.how + time_text(group, since_unix_ms) +
+            (end.killed_rest.empty() ? "" : "; left " + end.killed_rest + " behind, which muster killed")));
   }
   return text;
 }

@@ -48,18 +48,22 @@ void add_end(Json& json, const std::optional<ExitCause>& end) {
   if (!end->evidence.empty()) json["evidence"] = end->evidence;
 }
 
+// None: it could not be started.
+Json pid_json(int pid) { return pid > 0 ? Json(pid) : Json(nullptr); }
+
 Json worker_json(const WorkerRecord& worker) {
   Json json;
   json["round"] = worker.round;
   json["rank"] = worker.rank;
   json["local_rank"] = worker.local_rank;
-  json["pid"] = worker.pid;
+  json["pid"] = pid_json(worker.pid);
   json["started_ms"] = worker.started_unix_ms;
   json["ended_ms"] = worker.end ? Json(worker.ended_unix_ms) : Json(nullptr);
   add_end(json, worker.end);
   json["log"] = worker.log_path;
   json["last_output_ms"] = worker.last_output_unix_ms > 0 ? Json(worker.last_output_unix_ms) : Json(nullptr);
   json["lost_log_bytes"] = worker.lost_log_bytes;
+  json["killed_rest"] = worker.killed_rest.empty() ? Json(nullptr) : Json(worker.killed_rest);
   return json;
 }
 
@@ -70,7 +74,7 @@ Json failure_json(const rendezvous::WorkerFailure& failure) {
   json["round"] = failure.round;
   json["rank"] = failure.rank;
   json["local_rank"] = failure.local_rank;
-  json["pid"] = failure.pid;
+  json["pid"] = pid_json(failure.pid);
   json["ended_ms"] = failure.unix_time_ms;
   json["lived_ms"] = failure.lived_ms;
   add_end(json, failure.cause);
@@ -123,6 +127,7 @@ std::string status_json(const JobReport& report) {
   json["stalls"] = Json::array();
   for (const Stall& stall : report.stalls) json["stalls"].push_back(stall_json(stall));
   json["log_folder"] = report.log_folder;
+  json["lost_console_lines"] = report.lost_console_lines;
   // A worker may write any bytes to its stderr: those that are not UTF-8 become U+FFFD.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -59,6 +59,28 @@ Story of_the_killed(const JobReport& report, const std::set<int>& ranks) {
           who, signal_name(report.stop_signal))};
 }
 
+/// "rank 1": whose main process ended in time, but not what it had started.
+std::set<int> with_killed_rest(const JobReport& report) {
+  std::set<int> ranks;
+  for (const WorkerRecord& worker : report.workers)
+    if (worker.round == last_round(report) && !worker.killed_rest.empty()) ranks.insert(worker.rank);
+  return ranks;
+}
+
+Story of_the_killed_rest(const JobReport& report, const std::set<int>& ranks) {
+  const std::string who = ranks_text(ranks);
+  const std::string signal = signal_name(report.stop_signal);
+  return {
+      report.stop_grace > Duration::zero()
+          ? fmt::format(", and what {} left behind had to be killed after the grace of {}", who,
+                        human(report.stop_grace))
+          : fmt::format(", and what {} left behind had to be killed at once", who),
+      fmt::format("let it leave on {}, see below", signal), "", "",
+      fmt::format("the processes that {} started must leave on {} too (docs/workers.md); --stop-grace gives "
+                  "more time",
+                  who, signal)};
+}
+
 Story of_the_stall(const Stall& stall, std::int64_t stopped_ms) {
   const auto ago = std::chrono::milliseconds(std::max<std::int64_t>(0, stopped_ms - stall.unix_ms));
   return {
@@ -82,6 +104,8 @@ std::optional<Story> story_of(const JobReport& report) {
     return of_the_stall(report.stalls.back(), stopped_ms);
   if (const auto killed = killed_by_us(report); !killed.empty() && report.stop_signal > 0)
     return of_the_killed(report, killed);
+  if (const auto ranks = with_killed_rest(report); !ranks.empty() && report.stop_signal > 0)
+    return of_the_killed_rest(report, ranks);
   const Duration silent = silence(report, stopped_ms);
   if (silent < kLongSilence) return std::nullopt;
   return Story{fmt::format(", after no worker had printed anything for {}", human(silent)),

@@ -117,6 +117,11 @@ TEST_F(AgentStopTest, F5_WhatIsLeftIsKilledWithTheGraceToo) {
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_FALSE(alive(pid_in("pid-0")));
   EXPECT_EQ(sentence_of(result.workers[0]), "was killed by SIGTERM, sent by muster");
+  const std::string who = "pid " + read_file(path("pid-0")) + " (" + child_program.substr(0, 60);
+  EXPECT_THAT(said, HasSubstr("rank 0 (local 0, pid " + std::to_string(result.workers[0].pid) +
+                              ") has ended, but what it left behind, " + who));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("workers did not end")));
+  EXPECT_THAT(result.workers[0].killed_rest, HasSubstr(who));
 }
 
 TEST_F(AgentStopTest, F5_WhatLeftItsGroupHasTheGraceToo) {
@@ -133,6 +138,19 @@ TEST_F(AgentStopTest, F5_WhatLeftItsGroupHasTheGraceToo) {
 TEST_F(AgentStopTest, F5_AWorkerThatFailsByItselfLeavesNothingBehindForAMoment) {
   const AgentResult result = run({"grandchild", path("helper-{rank}"), "600000", "then", "exit", "7"});
   EXPECT_EQ(result.exit_code, 7);
+}
+
+TEST_F(AgentStopTest, I3_WhoFailedByItselfAtTheSameMomentIsNotSaidToBeStopped) {
+  // Both have ended before the agent looks at either.
+  const AgentResult result = run({"pid", path("pid-{rank}"), "then", "touch", path("ready-{rank}"), "then",
+                                  "await", path("go"), "then", "exit", "3"},
+                                 when_ready([this] {
+                                   std::ofstream(path("go")) << "";
+                                   for (const char* name : {"pid-0", "pid-1"})
+                                     EXPECT_TRUE(comes_true([&] { return !alive(pid_in(name)); }));
+                                 }));
+  EXPECT_EQ(result.exit_code, 3);
+  for (const WorkerRecord& record : result.workers) EXPECT_EQ(sentence_of(record), "exited with code 3");
 }
 
 TEST_F(AgentStopTest, F10_AWarningOfABatchSystemReachesThoseThatMindItAndEndsNobody) {

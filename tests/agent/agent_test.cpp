@@ -79,7 +79,7 @@ TEST_F(AgentTest, AProgramThatCannotBeStartedFailsLikeInAShell) {
 TEST_F(AgentTest, StoresThatCannotOpenEndTheJobBeforeAnyWorkerStarts) {
   stores.fails = true;
   const AgentResult result = run({"wait"});
-  EXPECT_EQ(result.exit_code, kRendezvousFailedExitCode);
+  EXPECT_EQ(result.exit_code, kLauncherFailedExitCode);
   EXPECT_THAT(result.outcome.reason, HasSubstr("EMFILE"));
   EXPECT_TRUE(result.workers.empty());
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cerrno>
+
 #include "tests/agent_report/sample_report.hpp"
 
 namespace muster::agent {
@@ -71,8 +73,12 @@ TEST(Advice, WhoWroteAnErrorFileAndNothingToStderrIsNotLookedForInItsLastLines) 
 }
 
 TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
-  std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT), ExitCause::start_failed(EAGAIN),
-                                   ExitCause::exited(0), ExitCause::exited(255)};
+  std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT),
+                                   ExitCause::start_failed(EAGAIN),
+                                   ExitCause::start_failed(ENOEXEC),
+                                   ExitCause::start_failed(ENOSPC),
+                                   ExitCause::exited(0),
+                                   ExitCause::exited(255)};
   for (int number = 1; number <= 64; ++number) causes.push_back(ExitCause::signalled(number));
   for (const ExitCause& cause : causes) {
     const auto advice = advice_for(sample_failure(cause));
@@ -81,6 +87,12 @@ TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
     EXPECT_LT(advice.more.size(), 200u);
     EXPECT_EQ(advice.more.find('\n'), std::string::npos);
   }
+}
+
+TEST(Advice, AScriptThatNamesNoInterpreterIsToldSo) {
+  const auto advice = advice_for(sample_failure(ExitCause::start_failed(ENOEXEC)));
+  EXPECT_THAT(advice.guess, HasSubstr("no script that names its interpreter"));
+  EXPECT_THAT(advice.more, HasSubstr("`#!/bin/sh`"));
 }
 
 }  // namespace

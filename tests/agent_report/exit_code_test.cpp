@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
 #include <set>
 
@@ -33,6 +34,11 @@ TEST(ExitCodeOf, AFailedStartIsAsAShellWouldGiveIt) {
   EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EACCES))), 126);
   EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EMFILE))), kLauncherFailedExitCode);
   EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(EAGAIN))), kLauncherFailedExitCode);
+}
+
+TEST(ExitCodeOf, WhatTheSystemHasNoRoomForIsNotTheProgramsFault) {
+  for (const int number : {EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC})
+    EXPECT_EQ(exit_code_of(failed(ExitCause::start_failed(number))), kLauncherFailedExitCode) << number;
 }
 
 TEST(ExitCodeOf, H2_CausesHaveDifferentCodes) {

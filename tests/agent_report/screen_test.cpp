@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "tests/agent_report/sample_report.hpp"
 
@@ -141,6 +142,17 @@ TEST(Screen, OfAWorkerThatCouldNotBeStartedNothingIsToldThatItNeverHad) {
   EXPECT_THAT(text, HasSubstr(", at its start\n"));
   for (const char* word : {"pid 0", "error file", "its last lines", "under 1 ms"})
     EXPECT_THAT(text, Not(HasSubstr(word)));
+}
+
+TEST(Screen, I3_AnExitCodeIsNotSaidToBeOurWork) {
+  JobReport report = sample_failed_job();
+  report.workers[1].end = ExitCause::exited(3);
+  report.workers[3].end = ExitCause::exited(3);
+  report.workers[3].end->stopped_by_muster = true;  // it was asked to stop, and this may be its answer or not
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, HasSubstr("rank 0 exited with code 3 within 0.1 s"));
+  EXPECT_THAT(text, HasSubstr("rank 2 asked by muster to stop, exited with code 3 within 0.2 s"));
+  EXPECT_THAT(text, Not(HasSubstr("stopped by muster")));
 }
 
 }  // namespace

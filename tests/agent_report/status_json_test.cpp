@@ -48,5 +48,18 @@ TEST(StatusJson, BytesThatAreNotUtf8DoNotBreakIt) {
   EXPECT_TRUE(json["workers"][0]["exit"].is_null());
 }
 
+TEST(StatusJson, WhatIsNotKnownIsNullAndWhatWasLostIsCounted) {
+  JobReport report = sample_failed_job();
+  report.workers[2].pid = report.outcome.first_failure->pid = 0;  // it could not be started
+  report.workers[3].killed_rest = "pid 4712 (sleep 600)";
+  report.lost_console_lines = 17;
+  const auto json = nlohmann::json::parse(status_json(report));
+  EXPECT_TRUE(json["workers"][2]["pid"].is_null());
+  EXPECT_TRUE(json["first_failure"]["pid"].is_null());
+  EXPECT_TRUE(json["workers"][2]["killed_rest"].is_null());
+  EXPECT_EQ(json["workers"][3]["killed_rest"], "pid 4712 (sleep 600)");
+  EXPECT_EQ(json["lost_console_lines"], 17);
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -66,5 +66,17 @@ TEST(StoppedScreen, ALongSilenceIsSaid) {
   EXPECT_THAT(render_report(report), HasSubstr(", after no worker had printed anything for 3 min"));
 }
 
+TEST(StoppedScreen, F5_WhatAWorkerLeftBehindIsNamed) {
+  JobReport report = stopped_job();
+  report.workers[2].killed_rest = "pid 4712 (sleep 600)";
+  const std::string text = render_report(report);
+  EXPECT_THAT(text,
+              StartsWith("muster: job mnist preempted: stopped by SIGTERM from outside, and what rank 1 left "
+                         "behind had to be killed after the grace of 30 s; let it leave on SIGTERM, see "
+                         "below\n\n"));
+  EXPECT_THAT(text, HasSubstr("rank 1 stopped by muster (SIGTERM) at once; left pid 4712 (sleep 600) behind, "
+                              "which muster killed\n"));
+}
+
 }  // namespace
 }  // namespace muster::agent

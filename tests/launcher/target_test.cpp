@@ -134,7 +134,15 @@ TEST_F(TargetTest, AScriptThatAsksEnvIsLookedThrough) {
 TEST_F(TargetTest, WindowsLineEndsAreNamed) {
   const auto script = folder.write("dos", "#!/bin/true\r\necho\r\n", true);
   EXPECT_EQ(code({script}), 127);
-  EXPECT_THAT(find({script}).error().sentence(), HasSubstr("carriage return"));
+  EXPECT_EQ(find({script}).error().sentence(),
+            script +
+                " is to be run by '/bin/true\\r': No such file or directory (ENOENT); its lines end as on "
+                "Windows, with a carriage return: turn them into Unix lines");
+  const auto by_env = folder.write("dos-env", "#!/usr/bin/env tool\r\n", true);
+  EXPECT_EQ(code({by_env}), 127);
+  EXPECT_THAT(find({by_env}).error().sentence(), HasSubstr("is to be run by 'tool\\r'"));
+  EXPECT_EQ(code({folder.write("dos-option", "#!/bin/true -w\r\n", true)}), 0)
+      << "there, and may mind its option or not";
 }
 
 }  // namespace

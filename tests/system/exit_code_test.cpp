@@ -107,5 +107,30 @@ TEST(ExitCode, ALogFolderThatCannotBeMadeIsTheLaunchersOwnFailure) {
   EXPECT_THAT(ended.err, HasSubstr("Not a directory"));
 }
 
+TEST(ExitCode, WithoutDescriptorsForItsWorkersItIsTheLaunchersOwnFailure) {
+  const Job job;
+  for (const char* options : {"", "--max-restarts=2"}) {
+    const std::string command =
+        "ulimit -n 16; exec " + kMuster + " --nproc-per-node=8 " + options + " " + kChild + " wait";
+    const auto ended = run({"/bin/sh", "-c", command}, job.options());
+    EXPECT_EQ(ended.code, 70) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("Too many open files (EMFILE)"));
+    for (const char* wrong : {"pid 0", "error file", "last lines"})
+      EXPECT_THAT(ended.err, Not(HasSubstr(wrong)));
+    EXPECT_TRUE(job.nothing_left());
+  }
+}
+
+TEST(ExitCode, AScriptWithoutAnInterpreterIs126AndToldSo) {
+  const Job job;
+  const auto ended =
+      run({kMuster, "--max-restarts=2", job.folder.write("script", "echo hello\n", true)}, job.options());
+  EXPECT_EQ(ended.code, 126) << ended.err;
+  EXPECT_THAT(ended.err,
+              HasSubstr("no program of this machine and no script that names its interpreter; begin "
+                        "a script with #! and its interpreter\n"));
+  EXPECT_THAT(ended.err, Not(HasSubstr("round 2")));
+}
+
 }  // namespace
 }  // namespace muster::test

@@ -190,6 +190,21 @@ TEST(SupervisorStop, G8_NoNewRoundStartsOnANodeWhereSomethingSurvived) {
   EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
 }
 
+TEST(SupervisorStop, F5_WhatIsLeftOfAnEndedWorkerIsNamedNotTheWorker) {
+  Scene scene(2, with_graces({.stop = 10s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  scene.happens(MainEnded{0});
+  scene.after(10s);
+  EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}, {1, SIGKILL}}));
+  EXPECT_THAT(scene.said(), HasSubstr("1 of 2 workers did not end within 10 s and are killed, rank 1 "));
+  EXPECT_THAT(scene.said(), Not(HasSubstr("rank 0")));
+  scene.happens(RestKilled{0, "pid 4712 (sleep 600)"});
+  EXPECT_THAT(scene.said(),
+              HasSubstr("rank 0 (local 0, pid 100) has ended, but what it left behind, pid 4712 "
+                        "(sleep 600), did not end within 10 s and is killed"));
+}
+
 // ---- F4: those that can be asked save before they are signalled ----
 
 TEST(SupervisorStop, F4_AfterTermWorkersThatListenAreAskedToSaveAndTheOthersSignalledAtOnce) {

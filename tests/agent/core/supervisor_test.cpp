@@ -20,7 +20,7 @@ TEST(Supervisor, EndsAtOnceWhenNoStoreCanBeOpened) {
   scene.supervisor->step(Begin{}, scene.now);
   scene.happens(StoreFailed{"127.0.0.1: Too many open files (EMFILE)"});
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
-  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::rendezvous_failed);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::failed);
 }
 
 TEST(Supervisor, SaysWhyItWaitsOnceForEachReason) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <csignal>
 
 namespace muster::agent {
 namespace {
@@ -28,7 +29,8 @@ TEST(WorkerGroup, F8_TheFirstFailureIsTheFirstThatWasSeenNotTheLowestRank) {
 TEST(WorkerGroup, AWorkerThatWasAskedToStopIsNoFailureWhateverItsCode) {
   WorkerGroup group = running_group(2);
   group.at(0).asked_to_stop = true;
-  group.ended(0, ExitCause::signalled(15), 0, t0);
+  group.at(0).signals = {SIGTERM};
+  group.ended(0, ExitCause::signalled(SIGTERM), 0, t0);
   EXPECT_FALSE(group.first_failure());
   EXPECT_TRUE(group.at(0).cause.stopped_by_muster);
 }
@@ -62,6 +64,31 @@ TEST(WorkerGroup, TheFirstEndOfAWorkerStands) {
   group.ended(0, ExitCause::exited(3), 0, t0);
   group.ended(0, ExitCause::exited(0), 0, t0);
   EXPECT_EQ(group.at(0).cause, ExitCause::exited(3));
+}
+
+TEST(WorkerGroup, I3_ASignalThatIsNotOursIsNotSaidToBe) {
+  WorkerGroup group = running_group(2);
+  for (const int local_rank : {0, 1}) {
+    group.at(local_rank).asked_to_stop = true;
+    group.at(local_rank).signals = {SIGTERM, SIGKILL};
+  }
+  group.ended(0, ExitCause::signalled(SIGSEGV), 0, t0);
+  group.ended(1, ExitCause::signalled(SIGKILL), 0, t0);
+  EXPECT_EQ(group.at(0).cause.sentence(),
+            "was killed by SIGSEGV, not sent by muster; muster had asked it to stop before");
+  EXPECT_EQ(group.at(1).cause.sentence(), "was killed by SIGKILL, sent by muster");
+  EXPECT_FALSE(group.first_failure()) << "what comes of our wish is no failure of the job";
+}
+
+TEST(WorkerGroup, I3_WhoHadEndedBeforeTheSignalWasNotStoppedByIt) {
+  WorkerGroup group = running_group(2);
+  group.ended(0, ExitCause::exited(3), 0, t0);
+  group.at(1).asked_to_stop = true;
+  group.at(1).signals = {SIGTERM};
+  group.at(1).ended_unasked = true;
+  group.ended(1, ExitCause::exited(3), 0, t0);
+  EXPECT_EQ(group.at(1).cause, ExitCause::exited(3));
+  EXPECT_EQ(group.first_failure(), 0);
 }
 
 }  // namespace

@@ -38,7 +38,18 @@ TEST_F(ProcFiles, ASignalIsMindedByWhoCatchesIgnoresOrHoldsIt) {
 
 TEST_F(ProcFiles, AProcessThatIsGoneGivesEmptyAnswers) {
   EXPECT_EQ(started_with(0, "RANK"), std::nullopt);
+  EXPECT_EQ(name_with_command(0), "pid 0");
   EXPECT_EQ(state_sentence(0), "pid 0 cannot be looked at under /proc");
+}
+
+TEST_F(ProcFiles, ACommandIsOneHarmlessShortLine) {
+  SpawnRequest wanted = request({"wait", "then", "x\n\x1b[2J", std::string(200, 'y')});
+  auto worker = std::move(*WorkerProcess::adopt(io.get_executor(), start(wanted)));
+  const std::string begin = "pid " + std::to_string(worker->pid()) + " (";
+  EXPECT_THAT(name_with_command(worker->pid()),
+              ::testing::AllOf(::testing::StartsWith(begin + child_program.substr(0, 60)),
+                               ::testing::EndsWith(" ...)")));
+  for (const char byte : name_with_command(worker->pid())) EXPECT_GE(byte, ' ');
 }
 
 }  // namespace
