@@ -83,8 +83,10 @@ std::string bash_values(const OptionRow& row) {
     by = "-d";
   else
     return "";
-  return fmt::format("      {}) mapfile -t COMPREPLY < <(compgen {} -- \"$cur\") ;;\n", spellings(row, " | "),
-                     by);
+  // A value follows the key's "=" at once. Outside of a completion compopt only complains.
+  const char* no_blank = row.kind == ValueKind::pairs ? "; compopt -o nospace 2> /dev/null" : "";
+  return fmt::format("      {}) mapfile -t COMPREPLY < <(compgen {} -- \"$cur\"){} ;;\n",
+                     spellings(row, " | "), by, no_blank);
 }
 
 std::string for_bash() {

@@ -107,8 +107,9 @@ constexpr OptionRow kTable[] = {
      .section = rendezvous,
      .kind = ValueKind::pairs,
      .value_name = "K=V,...",
-     .help = "join_timeout, worker_store, store_port, stall_after, ...; see docs/multi-node.md, "
-             "docs/worker-store.md",
+     .words = kConfKeys,
+     .help = "join_timeout, membership_changes, first_step_timeout, worker_store, store_port, ...; see "
+             "docs/multi-node.md, docs/worker-store.md",
      .apply = [](Options& options, Value value) -> Done {
        return parse_rendezvous_conf(options.rendezvous.conf, value);
      }},

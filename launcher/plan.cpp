@@ -42,6 +42,14 @@ std::string graces_text(const Graces& graces) {
                      human(graces.restart), human(graces.rescale));
 }
 
+std::string changes_text(const rendezvous::WindowedBudget& changes) {
+  const std::string count =
+      changes.count == rendezvous::unlimited ? "unlimited" : std::to_string(changes.count);
+  const std::string what = changes.count == 1 ? " membership change" : " membership changes";
+  if (changes.count == rendezvous::unlimited) return count + what;
+  return count + what + " per " + (changes.per == std::chrono::hours(1) ? "hour" : human(changes.per));
+}
+
 std::filesystem::path log_place(const Plan& plan) {
   if (plan.output.file == agent::kLogFileTemplate) return plan.run_folder;
   const auto stays = [](std::string_view) { return std::optional<std::string>(); };
@@ -91,8 +99,7 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
   const std::string logs =
       plan.run_folder.empty() ? "no logs are kept" : "logs in " + log_place(plan).string();
   const std::string address = standing.address.empty() ? "" : " (" + standing.address + ")";
-  const std::string changes =
-      plan.meeting ? fmt::format(", {} membership changes per hour", kMembershipChangesPerHour) : "";
+  const std::string changes = plan.meeting ? ", " + changes_text(plan.meeting->membership_changes) : "";
   const std::string done = plan.expect_done ? "; exit code 0 counts after done() alone" : "";
   return fmt::format("muster: job {}, node {}{}: {} here{}, {}\n", plan.run_id, plan.node, address,
                      counted(plan.workers.number, "worker"), derivation, meeting_text(plan, standing)) +

@@ -13,8 +13,6 @@
 
 namespace muster::launcher {
 
-constexpr int kMembershipChangesPerHour = 10;
-
 /// From the first signal to SIGKILL, by what workers are ended for.
 struct Graces {
   Duration stop{};     ///< the job ends

@@ -47,7 +47,8 @@ Result<void> take_times(Keys& keys, RendezvousTimes& times) {
       {"closed_grace", &times.closed_grace},
       {"broken_grace", &times.broken_grace},
       {"resume_window", &times.resume_window},
-      {"settle_window", &times.settle}};
+      {"settle_window", &times.settle},
+      {"first_step_timeout", &times.first_step}};
   for (const auto& [key, time] : known) {
     const auto value = take(keys, key);
     if (!value) continue;
@@ -57,6 +58,27 @@ Result<void> take_times(Keys& keys, RendezvousTimes& times) {
                          "it takes seconds, or a number with ms, s, m or h");
     *time = duration;
   }
+  return {};
+}
+
+// N, N/TIME (N in that time) or unlimited.
+Result<void> take_changes(Keys& keys, rendezvous::WindowedBudget& changes) {
+  const auto value = take(keys, "membership_changes");
+  if (!value) return {};
+  const auto wrong = not_allowed("--rdzv-conf membership_changes", *value,
+                                 "it takes a number for an hour, NUMBER/TIME as in 20/30m, or unlimited");
+  if (*value == "unlimited") {
+    changes.count = rendezvous::unlimited;
+    return {};
+  }
+  const auto slash = value->find('/');
+  const auto count = parse_integer(value->substr(0, slash), 0, rendezvous::max_restarts_limit);
+  if (!count) return wrong;
+  changes.count = static_cast<int>(*count);
+  if (slash == std::string::npos) return {};
+  const bool sound = parse_duration(value->substr(slash + 1), &changes.per) &&
+                     changes.per >= std::chrono::seconds(1) && changes.per <= std::chrono::hours(24 * 365);
+  if (!sound) return wrong;
   return {};
 }
 
@@ -115,6 +137,7 @@ Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, in
   meeting.local_addr = options.local_addr;
   Keys keys = options.conf;
   if (auto taken = take_times(keys, meeting.times); !taken) return taken.error();
+  if (auto taken = take_changes(keys, meeting.membership_changes); !taken) return taken.error();
   if (auto taken = take_is_host(keys, meeting.is_host); !taken) return taken.error();
   meeting.token_file = take(keys, "token_file").value_or("");
   meeting.tls.certificate = take(keys, "tls_cert").value_or("");

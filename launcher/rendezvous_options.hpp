@@ -9,6 +9,7 @@
 #include "base/endpoint.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "rendezvous/core/policy.hpp"
 #include "rendezvous/protocol/tls_files.hpp"
 
 namespace muster::launcher {
@@ -26,7 +27,7 @@ struct RendezvousOptions {
 
 /// The times of a job that --rdzv-conf may change; nothing: the default.
 struct RendezvousTimes {
-  std::optional<Duration> join, last_call, closed_grace, broken_grace, resume_window, settle;
+  std::optional<Duration> join, last_call, closed_grace, broken_grace, resume_window, settle, first_step;
 };
 
 /// For a job of more than one node.
@@ -38,6 +39,7 @@ struct Meeting {
   std::string token_file;        ///< empty: none
   rendezvous::TlsFiles tls;      ///< for the channel, and for a daemon that is started here
   RendezvousTimes times;
+  rendezvous::WindowedBudget membership_changes = rendezvous::JobPolicy().membership_changes;
   std::vector<std::string> unknown_keys;  ///< of --rdzv-conf: without effect
 };
 

@@ -35,7 +35,6 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.min_nodes = plan.min_nodes;
   policy.max_nodes = plan.max_nodes;
   policy.max_restarts = plan.max_restarts;
-  policy.membership_changes.count = kMembershipChangesPerHour;
   policy.drain_grace = plan.graces.rescale;
   policy.stop_deadline =
       std::max({plan.graces.stop, plan.graces.restart, plan.graces.rescale}) + std::chrono::seconds(30);
@@ -47,6 +46,8 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.broken_grace = times.broken_grace.value_or(policy.broken_grace);
   policy.resume_window = times.resume_window.value_or(policy.resume_window);
   policy.settle_window = times.settle.value_or(policy.settle_window);
+  policy.first_step_timeout = times.first_step.value_or(policy.first_step_timeout);
+  policy.membership_changes = plan.meeting->membership_changes;
   return policy;
 }
 

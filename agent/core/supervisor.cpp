@@ -65,6 +65,7 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   ladder_.reset();
   sweep_ = Sweep::not_yet;
   draining_ = drain_answered_ = told_success_ = stop_asked_ = false;
+  progress_told_at_.reset();  // newcomers wait for a round's first step
   savers_signal_at_.reset();
 
   // A new round means that no worker of the old one is alive on any node: its store has served its time.

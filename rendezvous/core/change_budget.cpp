@@ -3,11 +3,18 @@
 #include <algorithm>
 
 namespace muster::rendezvous {
+namespace {
+
+/// That many more than the undamped ones bring every window to its cap.
+constexpr int kChangesThatDamp = 64;
+
+}  // namespace
 
 void ChangeBudget::record(Instant now) {
   changes_.push_back(now);
-  const auto limit = static_cast<std::size_t>(std::max(policy_.membership_changes.count, 1));
-  if (changes_.size() > limit) changes_.pop_front();
+  const int count = policy_.membership_changes.count;
+  const int kept = count == unlimited ? policy_.undamped_changes + kChangesThatDamp : std::max(count, 1);
+  if (changes_.size() > static_cast<std::size_t>(kept)) changes_.pop_front();
 }
 
 int ChangeBudget::used(Instant now) const {
@@ -19,7 +26,7 @@ int ChangeBudget::used(Instant now) const {
 Instant ChangeBudget::growth_allowed_at(Instant now) const {
   const int count = policy_.membership_changes.count;
   if (count == 0) return Instant::max();
-  if (used(now) < count) return now;
+  if (count == unlimited || used(now) < count) return now;
   return changes_.front() + policy_.membership_changes.per;
 }
 

@@ -27,7 +27,7 @@ class ChangeBudget {
 
  private:
   JobPolicy policy_;
-  std::deque<Instant> changes_;  ///< oldest first; no more than the budget's count
+  std::deque<Instant> changes_;  ///< oldest first; no more than the budget's count, or than damping looks at
 };
 
 }  // namespace muster::rendezvous

@@ -64,6 +64,7 @@ JobSnapshot Job::snapshot(Instant now) const {
   if (round_) snapshot.round = round_->state();
   snapshot.ending = ending_;
   snapshot.growth = growth_;
+  snapshot.starts_are_spared = starts_are_spared_;
   snapshot.phase_since = phase_since_;
   snapshot.running_since = running_since_;
   snapshot.first_success = first_success_;
@@ -91,6 +92,7 @@ Job Job::restore(const JobSnapshot& taken, Instant now) {
   if (snapshot.round) job.round_ = Round(std::move(*snapshot.round));
   job.ending_ = std::move(snapshot.ending);
   job.growth_ = snapshot.growth;
+  job.starts_are_spared_ = snapshot.starts_are_spared;
   job.phase_since_ = snapshot.phase_since;
   job.running_since_ = snapshot.running_since;
   job.first_success_ = snapshot.first_success;

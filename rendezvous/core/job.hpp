@@ -10,6 +10,7 @@
 //   - the first failure of a round, in the order of events, is its cause; the others are consequences;
 //   - a failure costs one restart of the job's one budget; a membership change costs none;
 //   - nodes that are missing below min_nodes cost one restart, and then a replacement has the join deadline;
+//   - newcomers do not end one round after the other before it has made its first step;
 //   - once the job is over everybody is told at once, and there is no barrier.
 #pragma once
 
@@ -31,6 +32,9 @@ class Job {
   /// What follows from one event. Messages to one node are to be sent in the order given. The same events at
   /// the same times give the same effects, so a journal may keep the events since a snapshot.
   std::vector<Effect> step(const Event& event, Instant now);
+
+  /// Whether step() may decide something because of `event`: what a journal has to keep. To be asked before it.
+  bool matters(const Event& event) const;
 
   /// When the next Tick is wanted; it may change with every step.
   std::optional<Instant> wake_at() const;
@@ -115,6 +119,7 @@ class Job {
   Roster roster() const;
   int usable_spares() const;
   std::vector<NodeId> usable_names() const;
+  std::optional<Instant> spared_until(Instant now) const;
   Instant growth_at() const;
   std::optional<Instant> gathering_wake() const;
   std::optional<Instant> running_wake() const;
@@ -129,7 +134,7 @@ class Job {
   NewsKey news_key() const;
   std::string waiting_reason(const NodeId& node) const;
   std::string gathering_reason(Instant now) const;
-  std::string running_reason() const;
+  std::string running_reason(Instant now) const;
   std::string ending_reason(Instant now) const;
   std::string forming_reason(int nodes) const;
 
@@ -143,6 +148,7 @@ class Job {
   std::optional<Round> round_;
   Ending ending_;
   Settle growth_;
+  bool starts_are_spared_ = false;  ///< newcomers wait for the first step of a round that has only begun
   Instant phase_since_{};
   Instant running_since_{};
   std::optional<Instant> first_success_;

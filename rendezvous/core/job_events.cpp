@@ -12,11 +12,18 @@ void Job::on(const FromAgent& event) {
     if (!std::holds_alternative<Heartbeat>(event.message)) tell(event.node, JobEnded{outcome_});
     return;
   }
+  const bool may_change_something = matters(event);
   std::visit([&](const auto& message) { hear(event.node, message); }, event.message);
-  // Signs of life are too many to look at everything for each of them.
-  if (std::holds_alternative<Heartbeat>(event.message) || std::holds_alternative<Progress>(event.message))
-    return;
-  advance();
+  if (may_change_something) advance();
+}
+
+/// Signs of life are too many to look at everything for each of them; but newcomers wait for a round's first step.
+bool Job::matters(const Event& event) const {
+  const auto* from = std::get_if<FromAgent>(&event);
+  if (!from) return true;
+  if (const auto* progress = std::get_if<Progress>(&from->message))
+    return progress->step >= 0 && live(progress->round) && !round_->any_step();
+  return !std::holds_alternative<Heartbeat>(from->message);
 }
 
 void Job::hear(const NodeId& node, const Join& join) {
@@ -150,7 +157,9 @@ void Job::hear(const NodeId& node, const WorkersSucceeded& succeeded) {
 }
 
 void Job::hear(const NodeId& node, const Progress& progress) {
-  if (live(progress.round)) round_->note_step(node, progress.step);
+  if (!live(progress.round)) return;
+  round_->note_step(node, progress.step);
+  if (round_->any_step()) starts_are_spared_ = true;
 }
 
 void Job::hear(const NodeId& node, const Leave& message) {

@@ -11,7 +11,7 @@ std::string Job::reason(Instant now) const {
     case Phase::gathering:
       return gathering_reason(now);
     case Phase::running:
-      return running_reason();
+      return running_reason(now);
     case Phase::draining:
     case Phase::stopping:
       return ending_reason(now);
@@ -44,14 +44,21 @@ std::string Job::gathering_reason(Instant now) const {
                      on_the_way, what_next);
 }
 
-std::string Job::running_reason() const {
+std::string Job::running_reason(Instant now) const {
   if (round_->unclaimed() > 0)
     return fmt::format("round {} was running when the daemon came back: {} of {} nodes have come back too",
                        round_->number(), round_->size() - round_->unclaimed(), round_->size());
   const int room = policy_.max_nodes - round_->size();
-  return fmt::format("round {} runs: {}, {}{}", round_->number(), count_of(round_->size(), "node"),
+  const int joiners = std::min(usable_spares(), room);
+  const auto spared = spared_until(now);
+  const bool waits = joiners > 0 && spared && growth_at() == *spared;
+  return fmt::format("round {} runs: {}, {}{}{}", round_->number(), count_of(round_->size(), "node"),
                      count_of(round_->world_size(), "worker"),
-                     room > 0 ? fmt::format(", room for {} more", room) : "");
+                     room > 0 ? fmt::format(", room for {} more", room) : "",
+                     waits ? fmt::format("; {} {} until it has made its first step, {} at most",
+                                         names_of(usable_names(), joiners), joiners == 1 ? "waits" : "wait",
+                                         human(*spared - now))
+                           : "");
 }
 
 std::string Job::ending_reason(Instant now) const {
@@ -87,7 +94,7 @@ std::string Job::waiting_reason(const NodeId& node) const {
                        policy_.max_nodes, node);
   if (round_->any_succeeded())
     return fmt::format("round {} is finishing: {} steps in if it does not", round_->number(), node);
-  if (round_->unclaimed() > 0) return running_reason();
+  if (round_->unclaimed() > 0) return running_reason(now_);
   if (members_.seated_away() > 0)
     return fmt::format("round {} runs, but {} away: {} joins the next one", round_->number(),
                        members_.seated_away() == 1
@@ -95,6 +102,11 @@ std::string Job::waiting_reason(const NodeId& node) const {
                            : fmt::format("{} of its nodes are", members_.seated_away()),
                        node);
   const Instant at = growth_at();
+  if (spared_until(now_) == at)
+    return fmt::format(
+        "round {} with {} has only begun: {} joins the next one once this one has made a step, in {} at "
+        "the latest",
+        round_->number(), count_of(round_->size(), "node"), node, human(at - now_));
   const bool limited = changes_.growth_allowed_at(now_) > now_;
   return fmt::format(
       "round {} runs with {}: {} joins the next one{}{}", round_->number(), count_of(round_->size(), "node"),
@@ -113,6 +125,7 @@ NewsKey Job::news_key() const {
     key[5] = members_.coming();
     key[6] = gathering_.enough_since.has_value();
   } else if (phase_ == Phase::running) {
+    key[6] = spared_until(now_).has_value();
     key[7] = round_->any_succeeded();
     key[8] = round_->unclaimed();
     key[9] = members_.seated_away() > 0;

@@ -81,6 +81,9 @@ bool Job::advance_running() {
   }
   const int joiners = std::min(usable_spares(), policy_.max_nodes - round_->size());
   if (joiners <= 0 || growth_at() > now_) return false;
+  // Those who waited already when it began have come while it was young, too.
+  if (!round_->any_step())
+    starts_are_spared_ = growth_.first.value_or(running_since_) < running_since_ + policy_.first_step_timeout;
   drain(fmt::format("{} {} joined ({} of {})", joiners == 1 ? "node" : "nodes",
                     names_of(usable_names(), joiners), round_->size() + joiners,
                     range_of(policy_.min_nodes, policy_.max_nodes)));
@@ -152,10 +155,19 @@ int Job::usable_spares() const {
   return usable;
 }
 
+/// The first newcomer ends a round however young it is: whether its workers ever say that they made a step is not
+/// known yet. Once a round has made one, or was ended before it could, the start of the next is not wasted again.
+std::optional<Instant> Job::spared_until(Instant now) const {
+  const Instant end = running_since_ + policy_.first_step_timeout;
+  if (!starts_are_spared_ || round_->any_step() || now >= end) return std::nullopt;
+  return end;
+}
+
 Instant Job::growth_at() const {
   const Duration window = changes_.settle_window(now_);
   const Instant settled = growth_.at(window, policy_.settle_limit).value_or(now_);
-  return std::max(settled, changes_.growth_allowed_at(now_));
+  const Instant allowed = std::max(settled, changes_.growth_allowed_at(now_));
+  return std::max(allowed, spared_until(now_).value_or(allowed));
 }
 
 // ---- forming -------------------------------------------------------------------------------------------

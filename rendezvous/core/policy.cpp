@@ -19,7 +19,8 @@ std::optional<Error> wrong_duration(const char* what, Duration value, Duration l
 }
 
 std::optional<Error> wrong_window(const char* what, const WindowedBudget& window) {
-  if (auto error = wrong_number(what, window.count, 0, max_restarts_limit)) return error;
+  if (window.count != unlimited)
+    if (auto error = wrong_number(what, window.count, 0, max_restarts_limit)) return error;
   return wrong_duration(what, window.per, std::chrono::seconds(1));
 }
 
@@ -49,6 +50,7 @@ Result<JobPolicy> validate(JobPolicy policy) {
         Field{"settle window", policy.settle_window, none},
         Field{"settle limit", policy.settle_limit, policy.settle_window},
         Field{"damped settle cap", policy.damped_settle_cap, policy.settle_window},
+        Field{"first-step timeout", policy.first_step_timeout, none},
         Field{"join deadline", policy.join_deadline, one_ms}, Field{"last call", policy.last_call, none},
         Field{"waiting news interval", policy.waiting_news_interval, one_ms},
         Field{"drain grace", policy.drain_grace, none}, Field{"stop deadline", policy.stop_deadline, one_ms},

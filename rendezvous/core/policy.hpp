@@ -2,12 +2,15 @@
 // is made; only min_nodes and max_nodes may change later (an operator's "scale").
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/time.hpp"
 
 namespace muster::rendezvous {
+
+constexpr int unlimited = std::numeric_limits<int>::max();
 
 /// At most `count` in any stretch of time of length `per`.
 struct WindowedBudget {
@@ -31,11 +34,13 @@ struct JobPolicy {
   Duration startup_window = s(5);
 
   // Membership changes: they cost no restart, but too many of them leave no time to work.
-  WindowedBudget membership_changes{10, std::chrono::hours(1)};
+  WindowedBudget membership_changes{10, std::chrono::hours(1)};  ///< its count may be `unlimited`
   int undamped_changes = 3;          ///< in that window; each further one doubles the settle window
   Duration settle_window = ms(500);  ///< changes that follow each other this closely make one round
   Duration settle_limit = s(5);      ///< a stream of changes holds a round back no longer than this
   Duration damped_settle_cap = s(60);
+  /// So old a round becomes before a newcomer ends it, unless it makes a step sooner. Zero: it may end at once.
+  Duration first_step_timeout = s(60);
 
   // Forming a round.
   Duration join_deadline = s(600);

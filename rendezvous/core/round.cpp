@@ -63,6 +63,7 @@ void Round::index_all() {
 
 void Round::count(const Seat& seat, int sign) {
   if (seat.succeeded) succeeded_ += sign;
+  if (seat.step >= 0) stepped_ += sign;
   if (waits_for_safe(seat)) to_be_safe_ += sign;
   if (waits_for_stop(seat)) to_be_stopped_ += sign;
   if (seat.node.empty() && !seat.gone) unclaimed_ += sign;

@@ -75,6 +75,8 @@ class Round {
 
   bool all_succeeded() const { return succeeded_ == size(); }
   bool any_succeeded() const { return succeeded_ > 0; }
+  /// A worker has said that it made a step.
+  bool any_step() const { return stepped_ > 0; }
   /// Every node that is still here is safe (or stopped); the same for stopped.
   bool all_safe() const { return to_be_safe_ == 0; }
   bool all_stopped() const { return to_be_stopped_ == 0; }
@@ -97,6 +99,7 @@ class Round {
   State state_;
   std::map<NodeId, int> index_;
   int succeeded_ = 0;
+  int stepped_ = 0;
   int to_be_safe_ = 0;
   int to_be_stopped_ = 0;
   int unclaimed_ = 0;

@@ -46,6 +46,7 @@ struct JobSnapshot {
   std::optional<Round::State> round;  ///< while running, draining, stopping
   Ending ending;
   Settle growth;  ///< joiners since the round began
+  bool starts_are_spared = false;
   Instant phase_since{};
   Instant running_since{};                 ///< of the present round
   std::optional<Instant> first_success;    ///< of the present round

@@ -9,6 +9,7 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr const char* kNone = "none";
+constexpr std::string_view kUnlimited = "unlimited";
 
 std::string to_text(int value) { return std::to_string(value); }
 
@@ -18,7 +19,8 @@ std::string to_text(Duration value) {
 }
 
 std::string to_text(const WindowedBudget& value) {
-  return fmt::format("{} per {}", value.count, to_text(value.per));
+  const auto count = value.count == unlimited ? std::string(kUnlimited) : to_text(value.count);
+  return fmt::format("{} per {}", count, to_text(value.per));
 }
 
 template <class T>
@@ -47,8 +49,13 @@ bool from_text(std::string_view text, Duration* out) {
 bool from_text(std::string_view text, WindowedBudget* out) {
   constexpr std::string_view kPer = " per ";
   const auto per = text.find(kPer);
-  return per != std::string_view::npos && from_text(text.substr(0, per), &out->count) &&
-         from_text(text.substr(per + kPer.size()), &out->per);
+  if (per == std::string_view::npos) return false;
+  const auto count = text.substr(0, per);
+  if (count == kUnlimited)
+    out->count = unlimited;
+  else if (!from_text(count, &out->count))
+    return false;
+  return from_text(text.substr(per + kPer.size()), &out->per);
 }
 
 template <class T>
@@ -61,9 +68,10 @@ bool from_text(std::string_view text, std::optional<T>* out) {
 template <class Policy, class Visit>
 void each_field(Policy& policy, Visit visit) {
   auto& [min_nodes, max_nodes, max_restarts, restart_window, startup_window, membership_changes,
-         undamped_changes, settle_window, settle_limit, damped_settle_cap, join_deadline, last_call,
-         waiting_news_interval, drain_grace, stop_deadline, exit_barrier_limit, closed_grace, broken_grace,
-         resume_window, cooldown_base, cooldown_cap, cooldown_memory, cooldown_refuse_after] = policy;
+         undamped_changes, settle_window, settle_limit, damped_settle_cap, first_step_timeout, join_deadline,
+         last_call, waiting_news_interval, drain_grace, stop_deadline, exit_barrier_limit, closed_grace,
+         broken_grace, resume_window, cooldown_base, cooldown_cap, cooldown_memory, cooldown_refuse_after] =
+      policy;
   visit("minimum of nodes", min_nodes);
   visit("maximum of nodes", max_nodes);
   visit("max restarts", max_restarts);
@@ -74,6 +82,7 @@ void each_field(Policy& policy, Visit visit) {
   visit("settle window", settle_window);
   visit("settle limit", settle_limit);
   visit("damped settle cap", damped_settle_cap);
+  visit("first-step timeout", first_step_timeout);
   visit("join deadline", join_deadline);
   visit("last call", last_call);
   visit("waiting news interval", waiting_news_interval);

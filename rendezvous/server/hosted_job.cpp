@@ -42,13 +42,6 @@ std::string host_of(const std::string& peer) {
   return endpoint ? endpoint->host : peer;
 }
 
-// Signs of life come often and change nothing that a daemon would have to remember.
-bool decides(const Event& event) {
-  const auto* from = std::get_if<FromAgent>(&event);
-  return !from || !(std::holds_alternative<Progress>(from->message) ||
-                    std::holds_alternative<Heartbeat>(from->message));
-}
-
 }  // namespace
 
 HostedJob::HostedJob(const JobSurroundings& around, Job job, JobIdentity identity)
@@ -148,6 +141,7 @@ std::optional<Answer> HostedJob::operate(const Event& event) {
 std::optional<Answer> HostedJob::step(const Event& event) {
   const auto at = now();
   const bool was_over = over();
+  const bool matters = job_.matters(event);
   auto effects = job_.step(event, at);
   std::optional<Answer> answer;
   for (const auto& effect : effects)
@@ -157,7 +151,7 @@ std::optional<Answer> HostedJob::step(const Event& event) {
     carry_out(std::move(effects));
     return answer;
   }
-  if (decides(event)) around_.journal->append_event(job_.id(), event, at);
+  if (matters) around_.journal->append_event(job_.id(), event, at);
   if (!effects.empty())
     around_.journal->when_written(
         [self = shared_from_this(), effects = std::move(effects)] { self->carry_out(effects); });

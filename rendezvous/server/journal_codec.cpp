@@ -1,4 +1,4 @@
-// The journal, version 1: what the daemon has to know to go on after its end. Primitive values are those of
+// The journal, version 2: what the daemon has to know to go on after its end. Primitive values are those of
 // the channel (codec.cpp); an instant is i64 nanoseconds on the clock of the daemon that wrote it, and means
 // nothing but its distance to the others of the same file.
 //
@@ -169,8 +169,8 @@ constexpr auto kState = [](auto& a, auto& value) { fields(a, value); };
 
 void fields(auto& a, Of<JobSnapshot> auto& m) {
   auto& [taken_at, id, job_policy, phase, begun, last_round, heard_round, gathering, round, ending, growth,
-         phase_since, running_since, first_success, unclaimed_until, members, ledger, strikes, changes,
-         places, outcome, news_told, next_news] = m;
+         starts_are_spared, phase_since, running_since, first_success, unclaimed_until, members, ledger,
+         strikes, changes, places, outcome, news_told, next_news] = m;
   instant(a, taken_at);
   a.name(id);
   policy(a, job_policy);
@@ -182,6 +182,7 @@ void fields(auto& a, Of<JobSnapshot> auto& m) {
   optional(a, round, kState);
   fields(a, ending);
   fields(a, growth);
+  a.boolean(starts_are_spared);
   instant(a, phase_since);
   instant(a, running_since);
   optional(a, first_success, kInstant);

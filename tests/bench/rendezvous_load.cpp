@@ -33,6 +33,7 @@ struct Options {
   bool json = false;
   TlsFiles tls;
   double assert_s = 0;
+  double assert_daemon_cpu_s = 0;
   double assert_daemon_kb = 0;
 };
 
@@ -252,6 +253,8 @@ int run(const Options& options) {
   print(figures, options.json);
   if (options.assert_s > 0 && took_s > options.assert_s)
     return fmt::print("slower than {} s\n", options.assert_s), 1;
+  if (options.assert_daemon_cpu_s > 0 && figures["daemon_cpu_s"] > options.assert_daemon_cpu_s)
+    return fmt::print("the daemon needed more than {} s of a processor\n", options.assert_daemon_cpu_s), 1;
   if (options.assert_daemon_kb > 0 && daemon_kb > options.assert_daemon_kb)
     return fmt::print("more than {} KB per agent\n", options.assert_daemon_kb), 1;
   return all ? 0 : 1;
@@ -275,6 +278,8 @@ int main(int argc, char** argv) {
   app.add_option("--tls-key", options.tls.key, "its key");
   app.add_option("--tls-ca", options.tls.authority, "what the agents check it against");
   app.add_option("--assert-seconds", options.assert_s, "fail when it takes longer");
+  app.add_option("--assert-daemon-cpu", options.assert_daemon_cpu_s,
+                 "fail when the daemon needs more seconds of a processor");
   app.add_option("--assert-daemon-kb", options.assert_daemon_kb, "fail when an agent costs the daemon more");
   CLI11_PARSE(app, argc, argv);
   return muster::rendezvous::run(options);

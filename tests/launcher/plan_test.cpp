@@ -69,6 +69,15 @@ TEST(StartLines, J5_SayWhereTheNodesMeet) {
       "/scratch/run/mnist\n");
 }
 
+TEST(StartLines, J5_SayHowManyMembershipChangesThereMayBe) {
+  Plan plan = with_others();
+  plan.meeting->membership_changes.count = rendezvous::unlimited;
+  EXPECT_NE(start_lines(plan).find("after failures, unlimited membership changes; stop"), std::string::npos);
+  plan.meeting->membership_changes = {1, std::chrono::minutes(30)};
+  EXPECT_NE(start_lines(plan).find("after failures, 1 membership change per 30 min; stop"),
+            std::string::npos);
+}
+
 TEST(Warnings, A15_ALoopbackEndpointWithSeveralNodesIsWarnedOf) {
   Plan plan = with_others();
   plan.meeting->endpoint.host = "localhost";

@@ -67,6 +67,29 @@ TEST(Rendezvous, ConfIsMergedOverRepeats) {
   EXPECT_TRUE(meeting.unknown_keys.empty());
 }
 
+TEST(Rendezvous, MembershipChangesAreANumberForATimeOrUnlimited) {
+  const auto changes_of = [](const std::string& value) {
+    return meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1", "--rdzv-conf=membership_changes=" + value})
+        .membership_changes;
+  };
+  using rendezvous::WindowedBudget;
+  EXPECT_EQ(changes_of("3"), (WindowedBudget{3, std::chrono::hours(1)}));
+  EXPECT_EQ(changes_of("0"), (WindowedBudget{0, std::chrono::hours(1)}));
+  EXPECT_EQ(changes_of("20/30m"), (WindowedBudget{20, std::chrono::minutes(30)}));
+  EXPECT_EQ(changes_of("unlimited").count, rendezvous::unlimited);
+  EXPECT_EQ(meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1"}).membership_changes.count, 10);
+  for (const char* wrong : {"-1", "many", "3/", "3/0", "3/soon", "/5m", "9999999999"})
+    EXPECT_THAT(refused({"--nnodes=1:2", "--rdzv-endpoint=n1",
+                         std::string("--rdzv-conf=membership_changes=") + wrong}),
+                HasSubstr("--rdzv-conf membership_changes: '" + std::string(wrong) + "' is not allowed"));
+}
+
+TEST(Rendezvous, TheFirstStepTimeoutIsATime) {
+  const auto meeting =
+      meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1", "--rdzv-conf=first_step_timeout=5m"});
+  EXPECT_EQ(meeting.times.first_step, std::chrono::minutes(5));
+}
+
 // torchrun's own test passes the quotes within the argument.
 TEST(Rendezvous, QuotesAroundTheWholeAndBlanksGo) {
   const auto meeting = meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1",

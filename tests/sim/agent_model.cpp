@@ -85,6 +85,8 @@ std::vector<AgentMessage> AgentModel::worker_fails(int exit_code, std::int64_t l
   return {*failure_};
 }
 
+std::vector<AgentMessage> AgentModel::workers_make_a_step() { return {Progress{assignment_->round, 1}}; }
+
 std::vector<AgentMessage> AgentModel::workers_succeed() {
   workers_ = Workers::succeeded;
   return {WorkersSucceeded{assignment_->round}};

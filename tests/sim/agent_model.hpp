@@ -34,6 +34,7 @@ class AgentModel {
   std::vector<rendezvous::AgentMessage> done(Chore chore, int round);
 
   std::vector<rendezvous::AgentMessage> worker_fails(int exit_code, std::int64_t lived_ms);
+  std::vector<rendezvous::AgentMessage> workers_make_a_step();
   std::vector<rendezvous::AgentMessage> workers_succeed();
   std::vector<rendezvous::AgentMessage> leave();
 

@@ -9,7 +9,7 @@ namespace muster::sim {
 
 using namespace rendezvous;
 
-std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects) {
+std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects, Instant now) {
   Assignments sent;
   for (const Effect& effect : effects) {
     if (const auto* over = std::get_if<JobOver>(&effect))
@@ -18,6 +18,9 @@ std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects) {
     if (!to_agent) continue;
     if (const auto* assignment = std::get_if<Assignment>(&to_agent->message))
       sent[to_agent->node] = *assignment;
+    if (const auto* drain = std::get_if<Drain>(&to_agent->message);
+        drain && drain->reason.find(" joined (") != std::string::npos)
+      if (auto wrong = look_at_growth(job, drain->round, now); !wrong.empty()) return wrong;
     if (const auto* waiting = std::get_if<Waiting>(&to_agent->message); waiting && waiting->reason.empty())
       return to_agent->node + " is to wait without a reason";
     if (const auto* stop = std::get_if<StopWorkers>(&to_agent->message))
@@ -25,6 +28,7 @@ std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects) {
     if (const auto* refused = std::get_if<Refused>(&to_agent->message))
       if (refused->code == RefusalCode::job_over && !job.over()) return "refused as over, and it is not";
   }
+  if (!sent.empty()) began_.emplace(sent.begin()->second.round, now);
   if (!sent.empty())
     if (auto wrong = look_at_round(job, sent); !wrong.empty()) return wrong;
   return look_at_members(job);
@@ -51,6 +55,20 @@ std::string Judge::look_at_round(const Job& job, const Assignments& sent) {
   restarts_ = restarts;
   rounds_[number] = sent;
   return look_at_ranks(job, sent);
+}
+
+/// Newcomers do not end one round after the other before its first step.
+std::string Judge::look_at_growth(const Job& job, int round, Instant now) {
+  if (forgetful_ || round == grown_from_) return "";
+  grown_from_ = round;
+  const bool begun = stepped_.count(round) > 0 || now - began_[round] >= job.policy().first_step_timeout;
+  if (!begun && starts_are_spared_)
+    return fmt::format(
+        "newcomers end round {} before its first step, and they have done so before or should know "
+        "that there will be one",
+        round);
+  if (stepped_.count(round) == 0) starts_are_spared_ = !begun;
+  return "";
 }
 
 /// Each round that ends with a restart costs one more than the one before.

@@ -21,8 +21,9 @@ JobPolicy random_policy(Random& random, int nodes) {
   policy.stop_deadline = random.ms(3'000, 10'000);
   policy.cooldown_base = random.ms(0, 5'000);
   policy.cooldown_cap = policy.cooldown_base + random.ms(0, 60'000);
-  policy.membership_changes.count = random.between(0, 20);
+  policy.membership_changes.count = random.chance(20) ? unlimited : random.between(0, 20);
   policy.membership_changes.per = 60s;
+  policy.first_step_timeout = random.chance(20) ? 0s : random.ms(0, 30'000);
   if (random.chance(20)) policy.restart_window = WindowedBudget{random.between(1, 3), 30s};
   if (random.chance(20)) policy.exit_barrier_limit = random.ms(0, 5'000);
   if (random.chance(50)) policy.startup_window = 0s;
@@ -37,6 +38,7 @@ World::World(const WorldOptions& options)
   policy_ = random_policy(random_, count);
   job_ = std::make_unique<Job>("job", policy_);
   nodes_.resize(static_cast<std::size_t>(count));
+  steps_are_told_ = random_.chance(60);
   trace([&] {
     return fmt::format("{} nodes, {}:{}, {} restarts", count, policy_.min_nodes, policy_.max_nodes,
                        policy_.max_restarts);

@@ -114,6 +114,7 @@ class World {
   rendezvous::JobPolicy policy_;
   bool daemon_up_ = true;
   bool over_ = false;
+  bool steps_are_told_ = false;  ///< workers say when they make their first step
   std::optional<rendezvous::JobSnapshot> memory_;
   std::optional<Instant> armed_;
   Judge judge_;

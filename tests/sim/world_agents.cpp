@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration work_time = 20s;
+constexpr int longest_start_ms = 12'000;
 constexpr Duration reconnect_budget = 60s;
 
 }  // namespace
@@ -135,6 +136,13 @@ void World::work(int index) {
   Node& node = nodes_[static_cast<std::size_t>(index)];
   node.round_since = now_;
   node.assigned_on = node.connection;
+  if (steps_are_told_)
+    after(random_.ms(0, longest_start_ms),
+          [this, index, incarnation = node.incarnation, round = node.agent->assignment()->round] {
+            if (!same(index, incarnation, round)) return;
+            AgentModel& agent = *nodes_[static_cast<std::size_t>(index)].agent;
+            if (agent.alive_workers() && !agent.stopping()) send_up(index, agent.workers_make_a_step());
+          });
   const bool fails = faults_last() && random_.chance(8);
   const Duration time = fails ? random_.ms(100, 15'000) : work_time + random_.ms(0, 1'000);
   after(time, [this, index, fails, incarnation = node.incarnation, round = node.agent->assignment()->round] {

@@ -15,7 +15,7 @@ void World::step(const Event& event) {
   if (steps_at_once_ > 5'000) return wrong("the job spins: " + job_->reason(daemon_now()));
   ++result_.steps;
   const std::vector<Effect> effects = job_->step(event, daemon_now());
-  if (auto broken = judge_.look_at(*job_, effects); !broken.empty()) return wrong(broken);
+  if (auto broken = judge_.look_at(*job_, effects, daemon_now()); !broken.empty()) return wrong(broken);
   look_for_second_round();
   if (random_.chance(5)) {
     if (auto broken = Judge::look_at_snapshot(*job_, daemon_now()); !broken.empty()) return wrong(broken);
@@ -79,6 +79,9 @@ void World::hear_from(int connection, const AgentMessage& message) {
   if (const auto* succeeded = std::get_if<WorkersSucceeded>(&message))
     judge_.note_success(node.name, succeeded->round);
   if (std::holds_alternative<Leave>(message)) judge_.note_leave();
+  if (const auto* progress = std::get_if<Progress>(&message);
+      progress && job_->round() && job_->round()->number() == progress->round)
+    judge_.note_step(progress->round);
   step(FromAgent{node.name, message});
 }
 

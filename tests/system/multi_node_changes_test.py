@@ -259,6 +259,25 @@ def join_times_s(lab, first, count):
     return took_s
 
 
+def scenario_D12_newcomers_wait_for_the_first_step_and_for_the_budget_of_changes(lab):
+    """The first one ends a round that has only begun; the next one waits and is told for what, and so is the last."""
+    program, go = until_marked(lab)
+    own = [*options(lab, "1:4"), "--rdzv-conf=first_step_timeout=4,membership_changes=2/10m"]
+    launches = [lab.launch(lab.nodes[0], own, program)]
+    launches[0].await_output("1 node, 1 worker")
+    assert "2 membership changes per 10 min" in launches[0].output(), launches[0].output()
+    launches.append(lab.launch(lab.nodes[1], own, program))
+    launches[1].await_output("2 nodes, 2 workers")
+    launches.append(lab.launch(lab.nodes[2], own, program))
+    launches[2].await_output("has only begun: n3 joins the next one once this one has made a step, in ")
+    launches[2].await_output("3 nodes, 3 workers")
+    launches.append(lab.launch(lab.nodes[3], own, program))
+    launches[3].await_output("the limit is 2 membership changes in 10 min")
+    go()
+    for launch in launches:
+        launch.await_exit(0)
+
+
 def scenario_D18_D19_failures_of_all_nodes_are_counted_once_for_the_job(lab):
     """Failures alternate between the nodes; the third one ends the job of two restarts."""
     fails = []

@@ -370,6 +370,18 @@ TEST(Supervisor, ProgressIsPassedOnOnceASecond) {
   }
 }
 
+TEST(Supervisor, TheFirstStepOfARoundIsPassedOnAtOnce) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(WorkerProgress{0, 5});
+  scene.daemon(rendezvous::StopWorkers{1, "node n2 joined"});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.swept();
+  scene.runs(2);
+  scene.happens(WorkerProgress{0, 6});
+  EXPECT_EQ(scene.sent<rendezvous::Progress>().size(), 1u) << "newcomers wait for it";
+}
+
 TEST(Supervisor, WhatAWorkerSaysAfterItsRoundIsNotHeard) {
   Scene scene(1);
   scene.runs();

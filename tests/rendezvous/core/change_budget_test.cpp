@@ -31,6 +31,17 @@ TEST(ChangeBudget, ABudgetOfNoneNeverAllowsGrowth) {
   EXPECT_EQ(budget.growth_allowed_at(start), Instant::max());
 }
 
+TEST(ChangeBudget, WithoutALimitGrowthIsDampedAndNeverPutOff) {
+  JobPolicy policy;
+  policy.membership_changes.count = unlimited;
+  ChangeBudget budget(policy);
+  for (int i = 0; i < 1000; ++i) budget.record(start);
+  EXPECT_EQ(budget.growth_allowed_at(start), start);
+  EXPECT_EQ(budget.settle_window(start), 60s);
+  EXPECT_EQ(budget.settle_window(start + 2h), 500ms);
+  EXPECT_LT(budget.state().size(), 100u) << "what is kept has a bound";
+}
+
 TEST(ChangeBudget, TheFirstThreeChangesAreUndampedThenTheWindowDoublesUpToItsCap) {
   ChangeBudget budget{JobPolicy{}};
   for (const Duration window : {500ms, 500ms, 500ms, 500ms, 1000ms, 2000ms}) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
+#include <utility>
 
 namespace muster::rendezvous {
 namespace {
@@ -81,6 +83,102 @@ TEST(Job, M1_ATenThousandNodeRoundTakesAFewMessagesANode) {
   ASSERT_EQ(job.phase(), Phase::running);
   EXPECT_EQ(job.round()->size(), count);
   for (const auto& [node, number] : messages) EXPECT_LE(number, 5) << node;
+}
+
+// "training can begin when starts are longer than the time between joins", whatever the budget of changes
+TEST(Job, D12_RoundsBeginThoughNodesComeMoreOftenThanAStartTakes) {
+  constexpr Duration start_takes = 30s;
+  JobPolicy policy = nodes(1, 100);
+  policy.last_call = 0s;
+  policy.membership_changes.count = unlimited;
+  Job job("job", policy);
+  int wasted = 0;
+  int begun = 0;
+  Instant round_since = start;
+  Instant now = start;
+  const auto step = [&](const Event& event) {
+    for (const Effect& effect : job.step(event, now)) {
+      const auto* to_agent = std::get_if<ToAgent>(&effect);
+      if (to_agent && std::holds_alternative<Assignment>(to_agent->message)) round_since = now;
+    }
+  };
+  for (int second = 0; second < 600; ++second, now = start + second * 1s) {
+    if (second % 10 == 0)
+      step(FromAgent{"n" + std::to_string(second), Join{offer("n" + std::to_string(second))}});
+    step(Tick{});
+    if (job.phase() == Phase::running && now - round_since == start_takes) {
+      ++begun;
+      step(FromAgent{job.round()->state().seats.front().node, Progress{job.round()->number(), 1}});
+    }
+    if (job.phase() != Phase::draining) continue;
+    wasted += !job.round()->any_step();
+    const auto seats = job.round()->state().seats;
+    for (const Seat& seat : seats) step(FromAgent{seat.node, WorkersSafe{job.round()->number(), 1}});
+    for (const Seat& seat : seats) step(FromAgent{seat.node, WorkersStopped{job.round()->number()}});
+    for (const Seat& seat : seats) step(FromAgent{seat.node, Join{offer(seat.node)}});
+  }
+  EXPECT_LE(wasted, 1);
+  EXPECT_GE(begun, 10) << "the damping of many changes holds newcomers back, too";
+}
+
+TEST(Job, AJournalKeepsTheFirstStepOfARoundAndNoOther) {
+  Job job("job", nodes(1, 2));
+  const Event first = FromAgent{"n1", Progress{1, 5}};
+  EXPECT_FALSE(job.matters(first)) << "there is no round";
+  job.step(FromAgent{"n1", Join{offer("n1")}}, start);
+  job.step(Tick{}, start + 1h);
+  ASSERT_EQ(job.phase(), Phase::running);
+  EXPECT_TRUE(job.matters(first));
+  EXPECT_FALSE(job.matters(FromAgent{"n1", Progress{1, -1}}));
+  EXPECT_FALSE(job.matters(FromAgent{"n1", Heartbeat{}}));
+  job.step(first, start + 1h);
+  EXPECT_FALSE(job.matters(FromAgent{"n1", Progress{1, 6}}));
+  EXPECT_TRUE(job.matters(Tick{}));
+}
+
+// "Given 50 of 100 simulated agents vanish and return in 5 s, when settled, then at most 2 rounds happen."
+TEST(Job, M7_FiftyOfAHundredThatVanishAndReturnWithinFiveSecondsMakeTwoRoundsAtMost) {
+  Job job("job", nodes(1, 100));
+  Instant now = start;
+  const auto name = [](int i) { return "n" + std::to_string(i); };
+  std::map<NodeId, std::string> alive;  // its incarnation
+  std::deque<std::pair<NodeId, AgentMessage>> answers;
+  const auto step = [&](const Event& event) {
+    for (const Effect& effect : job.step(event, now)) {
+      const auto* to = std::get_if<ToAgent>(&effect);
+      if (!to || !alive.count(to->node)) continue;
+      if (const auto* drain = std::get_if<Drain>(&to->message))
+        answers.emplace_back(to->node, WorkersSafe{drain->round, 1});
+      if (const auto* stop = std::get_if<StopWorkers>(&to->message)) {
+        answers.emplace_back(to->node, WorkersStopped{stop->round});
+        answers.emplace_back(to->node, Join{offer(to->node, alive[to->node])});
+      }
+    }
+  };
+  for (int i = 0; i < 100; ++i) {
+    alive[name(i)] = "1";
+    step(FromAgent{name(i), Join{offer(name(i), "1")}});
+  }
+  ASSERT_EQ(job.round()->size(), 100);
+  now += 1h;
+  const Instant began = now;
+  for (int tick = 0; tick < 2000; ++tick, now = began + tick * 10ms) {
+    const int i = tick / 2;  // one goes every 20 ms in the first second, and is back four seconds later
+    if (tick % 2 == 0 && i < 50) {
+      alive.erase(name(2 * i));
+      step(ConnectionLost{name(2 * i), LossKind::closed, "connection closed"});
+    }
+    if (tick % 2 == 0 && i >= 200 && i < 250) {
+      alive[name(2 * (i - 200))] = "2";
+      step(FromAgent{name(2 * (i - 200)), Join{offer(name(2 * (i - 200)), "2")}});
+    }
+    for (auto said = std::exchange(answers, {}); const auto& [node, message] : said)
+      if (alive.count(node)) step(FromAgent{node, message});
+    step(Tick{});
+  }
+  ASSERT_TRUE(job.round());
+  EXPECT_EQ(job.round()->size(), 100);
+  EXPECT_LE(job.round()->number(), 1 + 2);
 }
 
 TEST(Job, TheNumberOfSparesHasALimit) {

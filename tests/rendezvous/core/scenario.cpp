@@ -87,7 +87,9 @@ void Scenario::make_job(const Words& words) {
   policy_.last_call = duration_of(words, "last-call", policy_.last_call);
   policy_.drain_grace = duration_of(words, "drain", policy_.drain_grace);
   policy_.cooldown_base = duration_of(words, "cooldown", policy_.cooldown_base);
-  policy_.membership_changes.count = number_of(words, "changes", policy_.membership_changes.count);
+  policy_.membership_changes.count = has(words, "changes=unlimited")
+                                         ? unlimited
+                                         : number_of(words, "changes", policy_.membership_changes.count);
   if (value_of(words, "barrier")) policy_.exit_barrier_limit = duration_of(words, "barrier", {});
   job_ = std::make_unique<Job>("job", validate(policy_).value());
 }
@@ -97,6 +99,7 @@ void Scenario::node_does(const NodeId& node, const std::string& what, const Word
   if (words.at(1) == "joins") return joins(node, words);
   if (words.at(1) == "fails") return fails(node, words);
   if (words.at(1) == "resumes") return resumes(node, words);
+  if (what == "makes a step") return say(node, Progress{round, 1});
   if (what == "is safe") return say(node, WorkersSafe{round, 1});
   if (what == "has stopped") return say(node, WorkersStopped{round});
   if (what == "has succeeded") return say(node, WorkersSucceeded{round});

@@ -2,9 +2,10 @@
 // with
 // '>' happen; the lines below are the job's answers; '#' explains.
 //
-//   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D]   first line of all
+//   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D] [changes=N]   first line of all
 //   > NODE joins [workers=N] [rank=N] [endpoint] [anew]      'anew': another process of the same node
 //   > NODE fails [exit=N | signal=N] [lived=D]               its first worker
+//   > NODE makes a step                                     a worker of it says so
 //   > NODE is safe | has stopped | has succeeded | leaves | is stopped and joins
 //   > NODE resumes [round=N place=N of=N]                    by default what it was last assigned
 //   > NODE is cut | is broken off | is silent

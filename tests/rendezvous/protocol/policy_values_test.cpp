@@ -16,6 +16,8 @@ JobPolicy unusual() {
   policy.restart_window = WindowedBudget{2, seconds(60)};
   policy.last_call = milliseconds(1500);
   policy.exit_barrier_limit = seconds(10);
+  policy.membership_changes.count = unlimited;
+  policy.first_step_timeout = seconds(0);
   return policy;
 }
 
