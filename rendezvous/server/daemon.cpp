@@ -126,7 +126,7 @@ asio::awaitable<void> Daemon::accept_all(TcpAcceptor& acceptor, std::shared_ptr<
     if (!error) error = accept_some(acceptor);
     if (!error) continue;
     // No file descriptors or no memory: what waits in the listen queue is taken up when there are some again.
-    if (notices_.let_through("accept", HostedJob::now()))
+    if (notices_.let_through("accept", "", HostedJob::now()))
       options_.log->warn("cannot accept a connection: {}; trying again", errno_text(error.value()));
     asio::steady_timer pause(io_, kAcceptPause);
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
@@ -244,10 +244,11 @@ void Daemon::on_refusal(const Session& session, const Refused& refused) {
 void Daemon::log_refusal(const std::string& peer, const std::string& reason) {
   ++counters_.refusals;
   const auto address = peer.substr(0, peer.rfind(':'));
-  const auto held_back = notices_.let_through(address + " " + reason, HostedJob::now());
+  const auto held_back = notices_.let_through(address, reason, HostedJob::now());
   if (!held_back) return;
   const auto more = *held_back > 0 ? fmt::format(" (and {} times before)", *held_back) : "";
-  options_.log->warn("refused {}: {}{}", peer, reason, more);
+  options_.log->warn("refused {}: {}{}{}", peer, reason, more,
+                     notices_.last_about(address) ? "; no more of this address are named for a while" : "");
 }
 
 void Daemon::on_end(Session& session, const Connection::Ending& ending) {

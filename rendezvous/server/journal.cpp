@@ -105,6 +105,10 @@ Result<std::vector<RecoveredJob>> Journal::recover(Instant now) {
   if (!std::filesystem::exists(path())) return std::vector<RecoveredJob>{};
   const auto content = read_file(path());
   if (!content) return content.error();
+  if (content->size() < kJournalHeaderBytes && journal_header().starts_with(*content)) {
+    log_->warn("{}: cut off in its first line: all that it knew is lost, agents tell what they have", path());
+    return std::vector<RecoveredJob>{};
+  }
   if (auto error = wrong_header(path(), *content)) return *error;
   Replay replay;
   std::size_t at = kJournalHeaderBytes;

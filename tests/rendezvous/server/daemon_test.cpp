@@ -148,6 +148,22 @@ TEST_F(DaemonTest, N1_WithoutTheTokenNothingChangesAndItIsLoggedOnce) {
   EXPECT_TRUE(run_until([&] { return friendly.last<Waiting>() != nullptr; }));
 }
 
+TEST_F(DaemonTest, N1_WhoSendsOtherGarbageEachTimeFillsNoLog) {
+  start_daemon();
+  for (int i = 0; i < 2 * OnceInAWhile::kMaxLinesAboutOne; ++i) {
+    const auto refused =
+        refusal_in(talk(std::string(1, static_cast<char>(i)) + "\xff\xff\x7f" + std::string(60, 'x')));
+    ASSERT_TRUE(refused) << "each of them is told";
+  }
+  const auto text = log();
+  int lines = 0;
+  for (auto at = text.find("refused 127.0.0.1:"); at != std::string::npos;
+       at = text.find("refused 127", at + 1))
+    ++lines;
+  EXPECT_EQ(lines, OnceInAWhile::kMaxLinesAboutOne) << text;
+  EXPECT_NE(text.find("no more of this address are named"), std::string::npos) << text;
+}
+
 TEST_F(DaemonTest, N1_AnOperatorWithoutTheTokenReadsNothing) {
   auto with_token = options();
   with_token.token = kToken;
