@@ -1,6 +1,7 @@
 #include "launcher/local_addresses.hpp"
 
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -33,21 +34,27 @@ Address address_from(const sockaddr& raw) {
   return asio::ip::address_v6(bytes, v6.sin6_scope_id);
 }
 
-}  // namespace
-
-Result<std::vector<Address>> local_addresses() {
+/// Of all interfaces that have one of these flags; 0: of all.
+Result<std::vector<Address>> addresses_of_interfaces(unsigned flags) {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return errno_error("reading this machine's addresses", errno);
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, ::freeifaddrs);
   std::vector<Address> found;
-  for (const ifaddrs* each = first; each; each = each->ifa_next)
+  for (const ifaddrs* each = first; each; each = each->ifa_next) {
+    if (flags != 0 && (each->ifa_flags & flags) == 0) continue;
     if (each->ifa_addr && (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6))
       found.push_back(address_from(*each->ifa_addr));
+  }
   return found;
 }
 
+}  // namespace
+
+Result<std::vector<Address>> local_addresses() { return addresses_of_interfaces(0); }
+
+// Nothing leaves by an interface that is down, and a node of Kubernetes has hundreds of service addresses on one.
 std::vector<std::string> outgoing_addresses() {
-  const auto ours = local_addresses();
+  const auto ours = addresses_of_interfaces(IFF_UP);
   std::vector<std::string> found;
   if (!ours) return found;
   for (const Address& address : *ours) {

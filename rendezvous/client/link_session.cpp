@@ -137,6 +137,7 @@ void LinkSession::beat() {
     const auto silent = Clock::now() - self->last_heard_;
     if (silent >= kSilentIntervals * self->heartbeat_interval_)
       return self->end(fmt::format("nothing was heard from it for {}", human(silent)));
+    self->owner_->on_beat();
     self->write(encode_heartbeat());
     self->beat();
   });

@@ -22,6 +22,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
     virtual void on_welcome() = 0;
     virtual void on_message(const DaemonMessage& message) = 0;
     virtual void on_store_clients(const StoreClients& clients) = 0;
+    virtual void on_beat() = 0;  ///< the connection stands, and time for a heartbeat has come
     virtual void on_refused(const Refused& refused) = 0;  ///< during the handshake; on_end follows
     virtual void on_end(const std::string& why, bool was_open) = 0;
   };

@@ -77,6 +77,11 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     if (options_.store_clients && receiver_) options_.store_clients(clients);
   }
 
+  // A node may wait for long, and its network may give it another address meanwhile.
+  void on_beat() override {
+    if (options_.own_addresses && own_addresses() != addresses_told_) tell_addresses();
+  }
+
   void on_refused(const Refused& refused) override {
     const auto now = Clock::now();
     const bool busy = refused.code == RefusalCode::limit_reached;
@@ -135,9 +140,14 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   void tell_addresses() {
     if (!options_.own_addresses) return;
+    addresses_told_ = own_addresses();
+    session_->send(addresses_told_);
+  }
+
+  OwnAddresses own_addresses() const {
     OwnAddresses own{options_.own_addresses()};
     if (own.addresses.size() > kMaxOwnAddresses) own.addresses.clear();
-    session_->send(own);
+    return own;
   }
 
   LinkSession::Timing timing() const { return {options_.handshake_timeout, options_.linger}; }
@@ -207,6 +217,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   std::shared_ptr<ConnectStop> stop_ = std::make_shared<ConnectStop>();
   Receiver receiver_;
   Error failure_{"", ""};
+  OwnAddresses addresses_told_;
   Instant away_since_{};
   Instant next_notice_{};
   std::optional<Instant> duplicate_since_;

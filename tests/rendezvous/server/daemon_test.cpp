@@ -108,6 +108,32 @@ TEST_F(DaemonTest, C7_WhoServesTheStoreIsToldWhereTheRoundsWorkersComeFrom) {
   EXPECT_EQ(told[leader][0], (StoreClients{1, {"10.0.0.1", "10.0.0.2"}}));
 }
 
+TEST_F(DaemonTest, C7_AnAddressThatANodeGetsWhileItWaitsCounts) {
+  auto quick = options();
+  quick.heartbeat_interval = milliseconds(200);
+  start_daemon(quick);
+  std::vector<std::string> addresses{"10.0.0.1"};
+  std::vector<StoreClients> told;
+  auto options = link_options("a");
+  options.own_addresses = [&] { return addresses; };
+  options.store_clients = [&](const StoreClients& clients) { told.push_back(clients); };
+  auto& a = agent(options);
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  addresses.push_back("10.1.0.1");
+  const auto known = [&] {
+    const Session* session = daemon_->jobs().begin()->second->session_of("a");
+    return session != nullptr && session->addresses() == addresses;
+  };
+  ASSERT_TRUE(run_until(known));
+  auto other = link_options("b");
+  other.own_addresses = [] { return std::vector<std::string>{"10.0.0.2"}; };
+  other.store_clients = options.store_clients;
+  auto& b = agent(other);
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].addresses, (std::vector<std::string>{"10.0.0.1", "10.0.0.2", "10.1.0.1"}));
+}
+
 TEST_F(DaemonTest, D9_WrongVersionIsToldOnBothSides) {
   start_daemon();
   std::string hello = encode(Hello{PeerRole::agent, "mnist", "a", "", {}, {}});
