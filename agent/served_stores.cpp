@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/bare_address.hpp"
+#include "base/time.hpp"
 
 namespace muster::agent {
 
@@ -12,11 +13,6 @@ namespace {
 /// A wait is known to be older than this many periods once one more has begun.
 constexpr unsigned kPeriodsToStall = 4;
 constexpr std::size_t kStallsKept = 16;
-
-std::int64_t unix_time_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
-}
 
 std::set<boost::asio::ip::address> addresses_in(const std::vector<std::string>& texts) {
   std::set<boost::asio::ip::address> addresses;

@@ -13,17 +13,9 @@
 #include "agent/process/proc_files.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/process/worker_environment.hpp"
+#include "base/time.hpp"
 
 namespace muster::agent {
-
-namespace {
-
-std::int64_t unix_time_ms() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
-}
-
-}  // namespace
 
 Workers::Workers(boost::asio::any_io_executor executor, WorkersOptions options, Guard& guard,
                  Descendants& descendants, StoreUsed store_used, Emit emit)

@@ -36,6 +36,10 @@ std::string clock_text(system_clock::time_point when) {
                      since_epoch.count() % 1000);
 }
 
+std::int64_t unix_time_ms() {
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
 bool parse_duration(const std::string& text, Duration* out) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);

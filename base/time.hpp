@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace muster {
@@ -16,6 +17,9 @@ std::string human(Duration duration);
 
 /// A point on the wall clock as "14:03:11.482", local time, for people.
 std::string clock_text(std::chrono::system_clock::time_point when);
+
+/// Of the wall clock, now.
+std::int64_t unix_time_ms();
 
 /// "30", "30s", "500ms", "2m", "1h" (a bare number counts seconds). Nothing for anything else or for a
 /// negative.

@@ -98,7 +98,7 @@ bool only_prints(const LauncherOptions& options) {
 }
 
 // One node needs no place to meet others, and an endpoint is one without --master-addr.
-std::vector<std::string> without_effect(const LauncherOptions& options) {
+std::vector<std::string> names_without_effect(const LauncherOptions& options) {
   const std::vector<std::string> of_a_meeting = {"--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf",
                                                  "--node-rank",    "--master-addr",   "--master-port",
                                                  "--local-addr"};
@@ -125,7 +125,7 @@ Result<void> settle_store(LauncherOptions& options) {
 
 // One node needs no place to meet others, whatever is said of one.
 Result<void> settle_nodes(LauncherOptions& options, const Environment& environment) {
-  options.without_effect = without_effect(options);
+  options.without_effect = names_without_effect(options);
   if (options.max_nodes == 1) return {};
   if (options.standalone)
     return Error{"--standalone with --nnodes", "it means one node alone",

@@ -27,7 +27,7 @@ class Tls {
 
 namespace {
 
-constexpr std::size_t kReadBytesAtOnce = 4096;
+constexpr std::size_t kTlsReadBytesAtOnce = 4096;
 constexpr const char* kNoTls = "wrong version";  // in OpenSSL's words for a peer that speaks something else
 
 Error failure(const char* what, const std::string& path, const error_code& error) {
@@ -161,7 +161,7 @@ class TlsConnection : public Connection {
   using Stream = ssl::stream<TcpSocket>;
   std::shared_ptr<Tls> tls_;
   Stream stream_;
-  std::array<char, kReadBytesAtOnce> in_;
+  std::array<char, kTlsReadBytesAtOnce> in_;
   const std::string* held_back_ = nullptr;  ///< to be written once the handshake is over
   bool secured_ = false;
 };

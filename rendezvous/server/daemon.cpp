@@ -8,6 +8,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/time.hpp"
 #include "rendezvous/protocol/policy_values.hpp"
 #include "rendezvous/server/operator_requests.hpp"
 
@@ -21,11 +22,6 @@ using Kind = Connection::Ending::Kind;
 constexpr Duration kEndingPatience = std::chrono::seconds(2);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 constexpr int kAcceptsAtOnce = 256;  // then the other connections have their turn
-
-std::int64_t unix_time_ms() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 std::uint32_t in_ms(Duration duration) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());

@@ -8,7 +8,7 @@ namespace muster::trainers {
 namespace {
 
 /// One step's numbers, the same for every element.
-struct Coefficients {
+struct AdamCoefficients {
   float beta1;
   float one_minus_beta1;
   float beta2;
@@ -21,7 +21,7 @@ struct Coefficients {
 };
 
 MUSTER_VECTORISED
-void update_elements(const Coefficients& c, const float* __restrict gradient, float* __restrict value,
+void update_elements(const AdamCoefficients& c, const float* __restrict gradient, float* __restrict value,
                      float* __restrict m, float* __restrict v, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float p = value[i] * c.shrink;
@@ -51,7 +51,7 @@ void Adam::update() {
   const auto t = static_cast<double>(steps_taken);
   const bool decoupled = options_.kind == WeightDecay::decoupled;
   const auto single = [](double value) { return static_cast<float>(value); };
-  const Coefficients c{
+  const AdamCoefficients c{
       .beta1 = single(options_.beta1),
       .one_minus_beta1 = single(1 - options_.beta1),
       .beta2 = single(options_.beta2),

@@ -11,14 +11,14 @@ void update_plain(float lr, float decay, const float* __restrict gradient, float
   for (std::int64_t i = 0; i < count; ++i) value[i] -= lr * (gradient[i] + decay * value[i]);
 }
 
-struct Coefficients {
+struct SgdCoefficients {
   float lr;
   float decay;
   float momentum;
 };
 
 MUSTER_VECTORISED
-void update_with_momentum(const Coefficients& c, const float* __restrict gradient, float* __restrict value,
+void update_with_momentum(const SgdCoefficients& c, const float* __restrict gradient, float* __restrict value,
                           float* __restrict buffer, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     buffer[i] = c.momentum * buffer[i] + (gradient[i] + c.decay * value[i]);
@@ -40,9 +40,9 @@ std::vector<NamedTensor> Sgd::state() {
 }
 
 void Sgd::update() {
-  const Coefficients c{.lr = static_cast<float>(learning_rate),
-                       .decay = static_cast<float>(options_.weight_decay),
-                       .momentum = static_cast<float>(options_.momentum)};
+  const SgdCoefficients c{.lr = static_cast<float>(learning_rate),
+                          .decay = static_cast<float>(options_.weight_decay),
+                          .momentum = static_cast<float>(options_.momentum)};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = *parameters_[i];
     const auto* gradient = parameter.gradient.data();

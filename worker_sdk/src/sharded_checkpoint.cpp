@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <set>
 
 #include "worker_sdk/src/checkpoint_folder.hpp"
@@ -15,37 +14,12 @@
 #include "worker_sdk/src/group_texts.hpp"
 #include "worker_sdk/src/pending_save.hpp"
 #include "worker_sdk/src/slice_plan.hpp"
+#include "worker_sdk/src/snapshot.hpp"
 
 namespace muster::worker {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Rows of tensors in memory of its own, kept from save to save: fresh memory costs more than the copying.
-class Snapshot {
- public:
-  /// The tensors in their new place.
-  std::vector<TensorRef> take(std::vector<TensorRef> tensors) {
-    std::size_t bytes = 0;
-    for (const auto& tensor : tensors) bytes += tensor.bytes();
-    if (bytes > size_bytes_) {
-      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-      size_bytes_ = bytes;
-    }
-    std::size_t next = 0;
-    for (auto& tensor : tensors) {
-      const auto count = tensor.bytes();
-      if (count > 0) std::memcpy(memory_.get() + next, tensor.data, count);
-      tensor.data = memory_.get() + next;
-      next += count;
-    }
-    return tensors;
-  }
-
- private:
-  std::unique_ptr<std::byte[]> memory_;
-  std::size_t size_bytes_ = 0;
-};
 
 /// The first rank's error, empty if there is none; the same on every rank.
 std::string first_error(ProcessGroup& group, const std::string& own) {
