@@ -61,7 +61,8 @@ class HostNetwork:
             for n in range(1, self._count + 1):
                 self.hosts.append(self._add_host(n, bridge))
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"no network namespaces here ({error}): loopback addresses stand in for hosts, which leaves out "
+            why = (getattr(error, "stderr", None) or str(error)).strip()
+            print(f"no network namespaces here ({why}): loopback addresses stand in for hosts, which leaves out "
                   "that only one of them can host and that they reach each other over a network")
             return False
         return True
