@@ -163,7 +163,7 @@ TEST(Logs, J7_FilesFollowTheTemplateAndARestartAppends) {
           (job.folder / "logs/t/round-2/matched.log") + " then err 1 worse");
   const auto ended = run(command, options);
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("logs in " + (job.folder / "logs/t/${JOB}/{rank}.log")));
+  EXPECT_THAT(ended.err, HasSubstr("logs in " + (job.folder / "logs/t/night/{rank}.log")));
   EXPECT_EQ(content(job.folder / "logs/t/night/1.log"),
             "hello 0\nbad 0\noh 0\nhello 0\nbad 0\noh 0\nworse 0\n");
   const std::string matched = content(job.folder / "logs/t/round-2/matched.log");

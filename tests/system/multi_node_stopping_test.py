@@ -50,7 +50,7 @@ def scenario_F4_all_workers_hear_of_a_stop_within_half_a_second(lab):
     """Two agents with two workers each that do nothing but note when SIGTERM came."""
     program = lab.program("muster_test_child", "hold", "TERM", "then", "touch", f"{lab.folder}/ready-{{rank}}", "then",
                           "take", "TERM", "then", "stamp", f"{lab.folder}/heard-{{rank}}")
-    own = options(lab, 2, "--nproc-per-node=2")
+    own = options(lab, 2, "--nproc-per-node=2", "--rdzv-conf=join_timeout=5")  # for which the other one waits
     spreads = []
     for attempt in range(3):  # others use this machine too: the best of three
         launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
