@@ -14,6 +14,8 @@ namespace {
 
 /// What an entry costs beside its bytes, about.
 constexpr std::size_t entry_overhead_bytes = 96;
+constexpr std::size_t queue_overhead_bytes = 96;  ///< without items
+constexpr std::size_t item_overhead_bytes = 64;
 constexpr std::string_view join_counter = "init/";
 
 /// Reads like PyTorch's server: blanks and a sign may lead, what follows the digits does not matter.
@@ -297,13 +299,12 @@ StoreEngine::Refusal StoreEngine::list_keys(std::string& reply) const {
 }
 
 StoreEngine::Refusal StoreEngine::queue_push(const StoreRequest& request, StoreWoken& woken) {
-  const std::size_t cost = request.value.size() + entry_overhead_bytes;
-  if (auto refusal = refuse_growth(request.op, request.key, request.key.size() + cost)) return refusal;
   auto at = queues_.find(request.key);
-  if (at == queues_.end()) {
-    at = queues_.try_emplace(std::string(request.key)).first;
-    stored_bytes_ += request.key.size();
-  }
+  const std::size_t queue_cost = at == queues_.end() ? request.key.size() + queue_overhead_bytes : 0;
+  const std::size_t cost = request.value.size() + item_overhead_bytes;
+  if (auto refusal = refuse_growth(request.op, request.key, queue_cost + cost)) return refusal;
+  if (at == queues_.end()) at = queues_.try_emplace(std::string(request.key)).first;
+  stored_bytes_ += queue_cost;
   at->second.emplace_back(request.value);
   stored_bytes_ += cost;
   wake_for_item(request.key, woken);
@@ -322,10 +323,10 @@ void StoreEngine::queue_pop(std::string_view key, std::string& reply) {
   auto& queue = at->second;
   wire::put_i64(reply, static_cast<std::int64_t>(queue.size()));
   wire::put_bytes(reply, queue.front());
-  stored_bytes_ -= queue.front().size() + entry_overhead_bytes;
+  stored_bytes_ -= queue.front().size() + item_overhead_bytes;
   queue.pop_front();
   if (!queue.empty()) return;
-  stored_bytes_ -= at->first.size();
+  stored_bytes_ -= at->first.size() + queue_overhead_bytes;
   queues_.erase(at);
 }
 

@@ -5,7 +5,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,7 +99,8 @@ class StoreEngine {
 
   StoreLimits limits_;
   boost::unordered_flat_map<std::string, Value, StoreKeyHash, std::equal_to<>> values_;
-  std::unordered_map<std::string, std::deque<std::string>, StoreKeyHash, std::equal_to<>> queues_;
+  /// Lists: there may be many queues of an item or two each, and an empty deque takes 600 bytes.
+  std::unordered_map<std::string, std::list<std::string>, StoreKeyHash, std::equal_to<>> queues_;
   StoreWaits waits_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "rendezvous/store/wire.hpp"
 #include "tests/rendezvous/store/hex.hpp"
@@ -319,6 +320,43 @@ TEST(StoreEngine, StoredBytesMaxHoldsForEveryWayOfGrowing) {
     EXPECT_THAT(*refusal, HasSubstr("stored_bytes_max")) << name_of(op);
     EXPECT_LE(engine.stored_bytes(), limits.stored_bytes_max) << name_of(op);
     EXPECT_GT(rounds, 10) << name_of(op);
+  }
+}
+
+/// For std::string, its heap block; what the sanitizers put around it is not counted by malloc.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool malloc_counts = false;
+#else
+constexpr bool malloc_counts = true;
+#endif
+
+TEST(StoreEngine, QueuesAreCountedAboutAsTheMemoryThatTheyTake) {
+  if (!malloc_counts) GTEST_SKIP() << "a sanitizer's malloc does not count";
+  struct Shape {
+    int queues, items;
+    std::size_t key_bytes, item_bytes;
+  };
+  for (const auto& shape :
+       {Shape{50'000, 1, 7, 1}, {10, 5'000, 7, 1}, {5'000, 1, 60, 300}, {1, 20'000, 20, 40}}) {
+    StoreEngine engine;
+    StoreWoken woken;
+    std::string reply;
+    const auto id = engine.connect();
+    const std::string item(shape.item_bytes, 'v');
+    const auto before = ::mallinfo2().uordblks;
+    for (int queue = 0; queue < shape.queues; ++queue) {
+      auto key = std::to_string(queue);
+      key.insert(0, shape.key_bytes - std::min(shape.key_bytes, key.size()), '/');
+      StoreRequest request;
+      request.op = StoreOp::queue_push;
+      request.key = key;
+      request.value = item;
+      for (int i = 0; i < shape.items; ++i) EXPECT_FALSE(engine.handle(id, request, reply, woken));
+    }
+    const auto taken = static_cast<double>(::mallinfo2().uordblks - before);
+    const auto counted = static_cast<double>(engine.stored_bytes());
+    EXPECT_LT(taken, 1.3 * counted) << shape.queues << " queues of " << shape.items;
+    EXPECT_GT(taken, counted / 1.3) << shape.queues << " queues of " << shape.items;
   }
 }
 
