@@ -42,9 +42,10 @@ constexpr std::uint8_t codes_in_c = static_cast<std::uint8_t>(StoreOp::watch_key
 const Shape& shape_of(StoreOp op) { return shapes[static_cast<std::size_t>(op)]; }
 
 /// "; reversed it would be 5, ..." when the other byte order would make sense of it.
-std::string byte_order_hint(std::uint64_t number, std::uint64_t limit) {
+std::string byte_order_hint(std::uint64_t number) {
+  constexpr std::uint64_t plausible_max = 4096;  // of a key's length, a short value's, a count of keys
   const std::uint64_t reversed = __builtin_bswap64(number);
-  if (reversed > limit) return "";
+  if (reversed > plausible_max) return "";
   return fmt::format("; with its bytes reversed it would be {}: a host of the other byte order?", reversed);
 }
 
@@ -115,7 +116,7 @@ std::string StoreScanner::read_count(std::string_view bytes, const StoreLimits& 
     const bool is_signed = op_ == StoreOp::multi_set;
     return fmt::format("{}: {} keys announced, at most {} are allowed (request_keys_max){}", name_of(op_),
                        is_signed ? std::to_string(static_cast<std::int64_t>(count)) : std::to_string(count),
-                       limits.request_keys_max, byte_order_hint(count, limits.request_keys_max));
+                       limits.request_keys_max, byte_order_hint(count));
   }
   strings_left_ = count * shape_of(op_).strings;
   offset_ += sizeof count;
@@ -134,7 +135,7 @@ std::string StoreScanner::judge_length(std::uint64_t length, const StoreLimits& 
   if (length > limit)
     return fmt::format("{}: a {} of {} bytes announced, at most {} are allowed ({}){}", name_of(op_),
                        key ? "key" : "value", length, limit, key ? "key_bytes_max" : "value_bytes_max",
-                       byte_order_hint(length, limit));
+                       byte_order_hint(length));
   if (offset_ + sizeof length + length > limits.request_bytes_max)
     return fmt::format("{}: a request of more than {} bytes (request_bytes_max)", name_of(op_),
                        limits.request_bytes_max);

@@ -179,10 +179,13 @@ TEST(StoreCodec, ErrorsAreSentences) {
   const auto why = [](const std::string& bytes, StoreDialect dialect) {
     return StoreScanner().scan(bytes, dialect, {}).why;
   };
+  EXPECT_EQ(why(from_hex("03 00 00 00 00 00 01 00 00"), StoreDialect::c),
+            "GET: a key of 1099511627776 bytes announced, at most 65536 are allowed (key_bytes_max)")
+      << "no such key of 65536 bytes is likely";
   EXPECT_EQ(
-      why(from_hex("03 00 00 00 00 00 01 00 00"), StoreDialect::c),
-      "GET: a key of 1099511627776 bytes announced, at most 65536 are allowed (key_bytes_max); with its "
-      "bytes reversed it would be 65536: a host of the other byte order?");
+      why(from_hex("03 00 00 00 00 00 00 00 05"), StoreDialect::c),
+      "GET: a key of 360287970189639680 bytes announced, at most 65536 are allowed (key_bytes_max); with "
+      "its bytes reversed it would be 5: a host of the other byte order?");
   EXPECT_EQ(why(from_hex("0b ff ff ff ff ff ff ff ff"), StoreDialect::c),
             "MULTI_SET: -1 keys announced, at most 131072 are allowed (request_keys_max)");
   EXPECT_EQ(
