@@ -1,8 +1,11 @@
 #include "launcher/options.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ranges>
 #include <sstream>
 
 #include "launcher/command_line.hpp"
@@ -109,9 +112,13 @@ std::vector<std::string> names_without_effect(const LauncherOptions& options) {
   for (const std::string& name : meets_at_endpoint ? of_a_master : of_a_meeting) {
     const auto known_as = options.names.find(name);
     if (known_as == options.names.end()) continue;
-    if (name == "--rdzv-conf" && options.rendezvous.conf.empty())
-      continue;  // all of it was of the worker store
-    idle.push_back(known_as->second);
+    std::string shown = known_as->second;
+    if (name == "--rdzv-conf") {
+      if (options.rendezvous.conf.empty()) continue;  // all of it was of the worker store
+      const auto keys = std::views::keys(options.rendezvous.conf);
+      shown += fmt::format(" {}", fmt::join(keys.begin(), keys.end(), ","));
+    }
+    idle.push_back(shown);
   }
   return idle;
 }

@@ -133,6 +133,15 @@ TEST(CommandLine, A18_EachOptionHasAnEffectOrIsNamedOnce) {
               ::testing::ElementsAre("PET_MASTER_PORT"));
 }
 
+TEST(CommandLine, OfConfOnlyTheKeysWithoutEffectAreNamed) {
+  const auto idle = [](const char* conf) { return parsed({"--standalone", conf, "prog"}).without_effect; };
+  EXPECT_THAT(idle("--rdzv-conf=worker_stroe=rank0,stall_after=2"),
+              ::testing::ElementsAre("--rdzv-conf worker_stroe"));
+  EXPECT_THAT(idle("--rdzv-conf=timeout=9,stall_after=2,join_timeout=3"),
+              ::testing::ElementsAre("--rdzv-conf join_timeout,timeout"));
+  EXPECT_THAT(idle("--rdzv-conf=stall_after=2"), ::testing::IsEmpty());
+}
+
 TEST(CommandLine, OtherBadValuesNameTheOption) {
   EXPECT_THAT(refused({"--max-restarts", "-1", "prog"}),
               HasSubstr("--max-restarts: '-1' is not allowed; it takes a number from 0"));
