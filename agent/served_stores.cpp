@@ -36,6 +36,8 @@ struct ServedStores::Served {
   unsigned periods = 0;                              ///< since the round began
   unsigned periods_to_report = kPeriodsToStall + 1;  ///< doubles: a long stall is told now and then
   std::string last_report;
+  bool crowd_told = false;
+  std::vector<rendezvous::StoreRound::Node> nodes;
 };
 
 ServedStores::ServedStores(boost::asio::any_io_executor executor, ServedStoresOptions options)
@@ -72,14 +74,19 @@ Result<std::uint16_t> ServedStores::open(int number) {
 void ServedStores::begin_round(int number, LedRound round) {
   Served& served = *stores_.at(number);
   served.round = std::move(round);
-  if (served.round.round == expected_in_) served.server.serve_only(addresses_in(expected_));
+  if (served.round.round == expected_in_) {
+    served.server.serve_only(addresses_in(expected_));
+    served.nodes = nodes_;
+  }
   if (const auto begun = served.server.begin_accepting(); !begun) say(begun.error().sentence());
   if (options_.stall_after > Duration::zero()) watch(number);
 }
 
-void ServedStores::expect_clients(int round, std::vector<std::string> addresses) {
+void ServedStores::expect_clients(int round, std::vector<std::string> addresses,
+                                  std::vector<rendezvous::StoreRound::Node> nodes) {
   expected_in_ = round;
   expected_ = std::move(addresses);
+  nodes_ = std::move(nodes);
 }
 
 void ServedStores::watch(int number) {
@@ -95,10 +102,12 @@ void ServedStores::watch(int number) {
 void ServedStores::look_for_stall(Served& served) {
   ++served.periods;
   served.server.next_period();
+  look_for_crowd(served);
   if (served.periods < served.periods_to_report) return;
   rendezvous::StoreRound round;
   round.round = served.round.round;
   round.world_size = served.round.world_size;
+  round.nodes = served.nodes;
   for (const auto& worker : served.round.local_workers())
     round.local_workers.push_back({worker.rank, worker.pid});
   const auto stall = served.server.stall(round, kPeriodsToStall + 1, true);
@@ -106,8 +115,22 @@ void ServedStores::look_for_stall(Served& served) {
   served.last_report = *stall;
   served.periods_to_report = 2 * served.periods;
   say("round " + std::to_string(round.round) + " does not get on: " + *stall);
+  note_stall(round.round, *stall);
+}
+
+/// Said at once: whoever waits for keys that another job has overwritten may do so in vain.
+void ServedStores::look_for_crowd(Served& served) {
+  if (served.crowd_told) return;
+  const auto crowd = served.server.crowd(served.round.world_size, kPeriodsToStall + 1);
+  if (!crowd) return;
+  served.crowd_told = true;
+  say("round " + std::to_string(served.round.round) + ": " + *crowd);
+  note_stall(served.round.round, *crowd);
+}
+
+void ServedStores::note_stall(int round, const std::string& sentence) {
   if (stalls_.size() == kStallsKept) stalls_.erase(stalls_.begin());
-  stalls_.push_back({round.round, unix_time_ms(), *stall});
+  stalls_.push_back({round, unix_time_ms(), sentence});
 }
 
 void ServedStores::say(const std::string& sentence) const {

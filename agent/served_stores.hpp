@@ -38,9 +38,10 @@ class ServedStores final : public StoreHost {
   void close(int number) override;
   bool used(int number) const override;
 
-  /// That round's store is for clients of these numeric addresses and of loopback; none: for all. To be said before
-  /// the round begins.
-  void expect_clients(int round, std::vector<std::string> addresses);
+  /// That round's store is for clients of these numeric addresses and of loopback; none: for all. `nodes` are the
+  /// round's, for what is said of one that does not get on. To be said before the round begins.
+  void expect_clients(int round, std::vector<std::string> addresses,
+                      std::vector<rendezvous::StoreRound::Node> nodes = {});
 
   /// What was said of rounds that did not get on, for the report; the last ones.
   const std::vector<Stall>& stalls() const { return stalls_; }
@@ -51,14 +52,17 @@ class ServedStores final : public StoreHost {
   Result<boost::asio::ip::tcp::acceptor> next_listener();
   void watch(int number);
   void look_for_stall(Served& served);
+  void look_for_crowd(Served& served);
+  void note_stall(int round, const std::string& sentence);
   void say(const std::string& sentence) const;
 
   boost::asio::any_io_executor executor_;
   ServedStoresOptions options_;
   std::optional<boost::asio::ip::tcp::acceptor> shared_;  ///< with a range of ports, from the first store on
   std::map<int, std::unique_ptr<Served>> stores_;
-  int expected_in_ = 0;                ///< the round whose clients were named last
-  std::vector<std::string> expected_;  ///< those
+  int expected_in_ = 0;                              ///< the round whose clients were named last
+  std::vector<std::string> expected_;                ///< those
+  std::vector<rendezvous::StoreRound::Node> nodes_;  ///< and its nodes
   std::vector<Stall> stalls_;
 };
 

@@ -108,7 +108,10 @@ class Stores {
   }
   const std::vector<agent::Stall>& stalls() const { return served_.stalls(); }
   void expect_clients(const rendezvous::StoreClients& clients) {
-    served_.expect_clients(clients.round, clients.addresses);
+    std::vector<rendezvous::StoreRound::Node> nodes;
+    for (const auto& node : clients.nodes)
+      nodes.push_back({node.node, node.address, node.first_rank, node.workers});
+    served_.expect_clients(clients.round, clients.addresses, std::move(nodes));
   }
 
  private:

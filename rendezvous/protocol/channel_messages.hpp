@@ -11,9 +11,11 @@
 
 namespace muster::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;     // 2: own addresses, store clients
-inline constexpr std::size_t kMaxOwnAddresses = 32;      ///< a machine with more does not say what it has
-inline constexpr std::size_t kMaxStoreClients = 40'000;  ///< as many as fit into one frame
+inline constexpr std::uint16_t kProtocolVersion = 3;      // 2: own addresses, store clients; 3: their nodes
+inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
+inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame
+inline constexpr std::size_t kMaxStoreNodes = 1'024;      ///< that fit beside them; of more, none is named
+inline constexpr std::size_t kMaxStoreAddressBytes = 48;  ///< numeric
 
 using Nonce = std::array<char, 32>;
 using Mac = std::array<char, 32>;  ///< HMAC-SHA256; all zero from a side that has no token
@@ -66,10 +68,19 @@ struct OwnAddresses {
 };
 
 /// To the agent that serves the round's worker store, before its Assignment: where the round's workers may come
-/// from. None: from anywhere.
+/// from, none: from anywhere; and which node has which ranks, for what is said of a round that does not get on,
+/// none: it is not told.
+struct StoreNode {
+  NodeId node;
+  std::string address;  ///< numeric, or empty
+  std::int32_t first_rank = 0;
+  std::int32_t workers = 0;
+  bool operator==(const StoreNode&) const = default;
+};
 struct StoreClients {
   std::int32_t round = 0;
   std::vector<std::string> addresses;
+  std::vector<StoreNode> nodes = {};
   bool operator==(const StoreClients&) const = default;
 };
 

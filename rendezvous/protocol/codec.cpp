@@ -1,4 +1,4 @@
-// The channel between agents, operators and the rendezvous daemon, version 2. One TCP (or TLS) connection
+// The channel between agents, operators and the rendezvous daemon, version 3. One TCP (or TLS) connection
 // carries frames both ways; all numbers are little-endian, signed ones in two's complement.
 //
 //   frame      = u32 length of payload, u8 type, payload
@@ -41,12 +41,14 @@
 //             job ended    36   u8 kind (0 to 4), text reason, optional failure, list line restarts (at most
 //             256),
 //                               i32 max restarts
-//             store clients 37  i32 round, list line numeric addresses (at most 40,000; none: any)
+//             store clients 37  i32 round, list line numeric addresses (at most 40,000; none: any),
+//                               list store node (at most 1,024; none: it is not told)
 //   operator -> request    48   u8 verb (1 to 7), text job, text node, i32 min nodes, i32 max nodes
 //   daemon   -> reply      49   bool ok, JSON to the end of the payload
 //
 //   offer   = name node, line host, line address, u16 store port, i32 local workers (1 to 65536), name role,
 //             optional i32 preferred group rank, bool hosts endpoint, line incarnation
+//   store node = name node, line numeric address or empty, i32 first rank, i32 workers
 //   failure = name node, line host, i32 rank, i32 local rank, i32 pid, i32 round, i64 unix time in ms,
 //             i64 lived ms, bool initialised, bool permanent, u8 exit kind (0 to 2), i32 exit value,
 //             bool stopped by muster, text evidence, text message, list line last lines (at most 30), text log path

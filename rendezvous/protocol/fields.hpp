@@ -289,10 +289,19 @@ void fields(auto& a, Of<OwnAddresses> auto& m) {
   list(a, addresses, kMaxOwnAddresses, [](auto& b, auto& address) { b.line(address); });
 }
 
+void fields(auto& a, Of<StoreNode> auto& m) {
+  auto& [node, address, first_rank, workers] = m;
+  a.name(node);
+  a.line(address);
+  count(a, first_rank);
+  number(a, workers, 0, kMaxLocalWorkers);
+}
+
 void fields(auto& a, Of<StoreClients> auto& m) {
-  auto& [round, addresses] = m;
+  auto& [round, addresses, nodes] = m;
   count(a, round, 1);
   list(a, addresses, kMaxStoreClients, [](auto& b, auto& address) { b.line(address); });
+  list(a, nodes, kMaxStoreNodes, [](auto& b, auto& node) { fields(b, node); });
 }
 
 void fields(auto& a, Of<OperatorRequest> auto& m) {

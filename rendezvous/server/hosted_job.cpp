@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/bare_address.hpp"
 #include "base/endpoint.hpp"
 #include "rendezvous/protocol/policy_values.hpp"
 #include "rendezvous/server/store_clients.hpp"
@@ -197,13 +198,18 @@ void HostedJob::deliver(const NodeId& node, const DaemonMessage& message) {
 void HostedJob::name_store_clients(Session& session, const Assignment& assignment) const {
   if (!job_.round() || job_.round()->number() != assignment.round) return;
   std::vector<NodeAddresses> nodes;
+  std::vector<StoreNode> named;
   for (const Seat& seat : job_.round()->state().seats) {
     const Member* member = job_.membership().find(seat.node);
     const Session* its = session_of(seat.node);
     if (member == nullptr || its == nullptr) return;
     nodes.push_back({member->offer.address, host_of(its->peer()), its->addresses()});
+    const std::string address = bare_text(member->offer.address);
+    named.push_back({seat.node, address.size() <= kMaxStoreAddressBytes ? address : "", seat.first_rank,
+                     seat.local_workers});
   }
-  session.send(encode(StoreClients{assignment.round, store_clients(nodes)}));
+  if (named.size() < 2 || named.size() > kMaxStoreNodes) named.clear();
+  session.send(encode(StoreClients{assignment.round, store_clients(nodes), std::move(named)}));
 }
 
 void HostedJob::log_line(const std::optional<std::string>& line) {

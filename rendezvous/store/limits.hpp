@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace muster::rendezvous {
 
@@ -17,8 +18,17 @@ struct StoreLimits {
   std::size_t buffered_bytes_max = 2UL << 30;   ///< unfinished requests and unsent replies of all clients
   std::size_t output_pause_bytes = 1UL << 20;   ///< unsent replies of one client before it is no longer read
   std::size_t connections_max = 65'536;         ///< open at the same time
-  std::size_t reported_peers_max = 1'024;       ///< addresses of bad clients that get a line of their own
+  std::size_t reported_peers_max = 1'024;       ///< lines about bad clients, one for each address and reason
   std::size_t reported_keys_per_client_max = 16;  ///< keys listed for one client in a diagnosis
 };
+
+/// The limit that a sentence of refusal names; empty if it is about something else.
+inline std::string_view limit_named_in(std::string_view refusal) {
+  for (const std::string_view name :
+       {"(key_bytes_max)", "(value_bytes_max)", "(request_keys_max)", "(request_bytes_max)",
+        "(reply_bytes_max)", "(stored_bytes_max)", "(buffered_bytes_max)", "(connections_max)"})
+    if (refusal.find(name) != refusal.npos) return name;
+  return {};
+}
 
 }  // namespace muster::rendezvous

@@ -144,15 +144,16 @@ bool StoreServer::Impl::accept_clients(Newcomers newcomers) {
     if (newcomers == Newcomers::present && has_gone(fd.get())) continue;
     if (!serves(peer)) {
       ++counters_.refused_total;
-      notice_peer(peer,
+      notice_peer(peer, Fault::foreign_address,
                   "no node of this round has that address (if one has, behind an address translation: "
                   "--rdzv-conf worker_store=rank0)");
       continue;
     }
     if (counters_.connections >= limits_.connections_max) {
       ++counters_.refused_total;
-      notice_peer(peer, fmt::format("{} connections are open, no more are allowed (connections_max)",
-                                    limits_.connections_max));
+      notice_peer(peer, Fault::no_room,
+                  fmt::format("{} connections are open, no more are allowed (connections_max)",
+                              limits_.connections_max));
       continue;
     }
     adopt(std::move(fd), peer);
@@ -171,7 +172,7 @@ void StoreServer::Impl::adopt(UniqueFd fd, const tcp::endpoint& peer) {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd.get(), &event) != 0) {
     const int error = errno;
     engine_.disconnect(id, woken_);
-    notice_peer(peer, "epoll_ctl: " + errno_text(error));
+    notice_peer(peer, Fault::no_room, "epoll_ctl: " + errno_text(error));
     return;
   }
   auto session = std::make_unique<StoreSession>();
@@ -220,14 +221,14 @@ StoreSession* StoreServer::Impl::find(StoreConnectionId id) {
   return session && session->id == id ? session : nullptr;
 }
 
-void StoreServer::Impl::notice_peer(const tcp::endpoint& peer, const std::string& what) {
-  if (!notice_ || reported_peers_.size() > limits_.reported_peers_max) return;
-  if (!reported_peers_.insert(peer.address()).second) return;
-  const bool last = reported_peers_.size() > limits_.reported_peers_max;
+void StoreServer::Impl::notice_peer(const tcp::endpoint& peer, Fault fault, const std::string& what) {
+  if (!notice_ || reported_.size() > limits_.reported_peers_max) return;
+  if (!reported_.emplace(peer.address(), fault, limit_named_in(what)).second) return;
+  const bool last = reported_.size() > limits_.reported_peers_max;
   notice_(fmt::format("worker store {}: the connection from {} was closed: {}; {}", text_of(local_),
                       text_of(peer), what,
-                      last ? "no more addresses are reported"
-                           : "other clients are served on, this address is not reported again"));
+                      last ? "no more closed connections are reported"
+                           : "other clients are served on, this is not reported again of this address"));
 }
 
 StoreCounters StoreServer::Impl::counters() const {
@@ -257,6 +258,13 @@ std::optional<std::string> StoreServer::Impl::stall(const StoreRound& round, uns
   return describe_stall(view, round);
 }
 
+std::optional<std::string> StoreServer::Impl::crowd(int world_size, unsigned periods_long) const {
+  const auto counted = engine_.joined().value_or(0);
+  if (counted <= world_size) return std::nullopt;
+  if (engine_.periods_of_oldest_wait() >= periods_long) return describe_crowd(counted, world_size);
+  return describe_crowd(joined_now(diagnosis()), world_size);
+}
+
 StoreServer::StoreServer(const boost::asio::any_io_executor& executor, tcp::acceptor listener,
                          StoreLimits limits)
     : impl_(std::make_shared<Impl>(executor, std::move(listener), limits)) {}
@@ -284,6 +292,9 @@ void StoreServer::next_period() { impl_->next_period(); }
 std::optional<std::string> StoreServer::stall(const StoreRound& round, unsigned periods_long,
                                               bool late) const {
   return impl_->stall(round, periods_long, late);
+}
+std::optional<std::string> StoreServer::crowd(int world_size, unsigned periods_long) const {
+  return impl_->crowd(world_size, periods_long);
 }
 
 }  // namespace muster::rendezvous

@@ -42,7 +42,7 @@ class StoreServer {
   StoreServer(StoreServer&&) noexcept;
   StoreServer& operator=(StoreServer&&) noexcept;
 
-  /// What an operator should read: bad clients (one line for each peer address), no descriptors left. Set it
+  /// What an operator should read: bad clients (one line for each peer address and kind of reason), no descriptors left. Set it
   /// before start(). It must not call stop() or destroy the server.
   void on_notice(Notice notice);
 
@@ -73,6 +73,9 @@ class StoreServer {
   /// Why the round does not get on, if a wait is `periods_long` or older, or if it is `late` and workers are
   /// missing. Cheap while all is well.
   std::optional<std::string> stall(const StoreRound& round, unsigned periods_long, bool late) const;
+  /// That more workers joined than the round has: at this moment, or since it began and somebody has waited for
+  /// `periods_long`. (A program that leaves its process group and makes another one joins twice.)
+  std::optional<std::string> crowd(int world_size, unsigned periods_long) const;
 
  private:
   class Impl;

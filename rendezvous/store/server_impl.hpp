@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "rendezvous/store/server.hpp"
@@ -40,6 +42,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   StoreDiagnosis diagnosis() const;
   void next_period() { engine_.next_period(); }
   std::optional<std::string> stall(const StoreRound& round, unsigned periods_long, bool late) const;
+  std::optional<std::string> crowd(int world_size, unsigned periods_long) const;
 
  private:
   void arm();
@@ -53,6 +56,10 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   void adopt(UniqueFd fd, const boost::asio::ip::tcp::endpoint& peer);
   void pause_accepting(int error_number);
 
+  /// Kinds of reasons to close a connection: a peer address has one line for each, since all workers of a host
+  /// share it, and what a passing stranger did must not hide what a worker is refused.
+  enum class Fault { foreign_address, no_room, no_request, refused_request };
+
   // These return false if the session was closed, and gone.
   bool read(StoreSession& session);
   bool take(StoreSession& session, std::string_view bytes, std::size_t* used);
@@ -61,12 +68,12 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool send_replies(StoreSession& session);
   bool send_rest(StoreSession& session);
   bool settle(StoreSession& session);
-  void refuse(StoreSession& session, const std::string& why);
+  void refuse(StoreSession& session, Fault fault, const std::string& why);
   void close(StoreSession& session);
 
   void deliver_wakeups();
   StoreSession* find(StoreConnectionId id);
-  void notice_peer(const boost::asio::ip::tcp::endpoint& peer, const std::string& what);
+  void notice_peer(const boost::asio::ip::tcp::endpoint& peer, Fault fault, const std::string& what);
 
   StoreLimits limits_;
   boost::asio::ip::tcp::acceptor listener_;
@@ -77,7 +84,8 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool stopped_ = false;
   bool shortage_reported_ = false;
   Notice notice_;
-  std::set<boost::asio::ip::address> reported_peers_;
+  /// With the limit that was passed, if it was one.
+  std::set<std::tuple<boost::asio::ip::address, Fault, std::string_view>> reported_;
   std::set<boost::asio::ip::address> clients_;  ///< bare; empty: any
 
   StoreEngine engine_;

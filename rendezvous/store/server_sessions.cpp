@@ -42,7 +42,7 @@ bool StoreServer::Impl::take(StoreSession& session, std::string_view bytes, std:
   session.held = false;
   if (session.dialect == StoreDialect::undecided) {
     const auto found = detect_dialect(bytes, &session.dialect);
-    if (found.state == ScanResult::State::bad) refuse(session, found.why);
+    if (found.state == ScanResult::State::bad) refuse(session, Fault::no_request, found.why);
     if (found.state != ScanResult::State::whole) return found.state == ScanResult::State::partial;
   }
   replies_.clear();
@@ -67,7 +67,7 @@ bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, 
   auto found = scanner.scan(bytes, session.dialect, limits_);
   if (found.state == ScanResult::State::partial) return true;
   if (found.state == ScanResult::State::bad) {
-    if (send_replies(session)) refuse(session, found.why);
+    if (send_replies(session)) refuse(session, Fault::no_request, found.why);
     return false;
   }
   if (engine_.waiting(session.id) && scanner.op() != StoreOp::cancel_wait) {
@@ -93,7 +93,7 @@ bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, 
     }
   }
   if (!refusal) return true;
-  if (send_replies(session)) refuse(session, *refusal);
+  if (send_replies(session)) refuse(session, Fault::refused_request, *refusal);
   return false;
 }
 
@@ -148,7 +148,7 @@ bool StoreServer::Impl::settle(StoreSession& session) {
   counters_.buffered_bytes += buffered - session.buffered_bytes;
   session.buffered_bytes = buffered;
   if (counters_.buffered_bytes > limits_.buffered_bytes_max) {
-    refuse(session,
+    refuse(session, Fault::no_room,
            fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
                        "(buffered_bytes_max)",
                        limits_.buffered_bytes_max));
@@ -161,17 +161,17 @@ bool StoreServer::Impl::settle(StoreSession& session) {
   if (wanted == session.interest) return true;
   epoll_event event{.events = wanted, .data = {.u64 = session.id}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, session.fd.get(), &event) != 0) {
-    refuse(session, "epoll_ctl: " + errno_text(errno));
+    refuse(session, Fault::no_room, "epoll_ctl: " + errno_text(errno));
     return false;
   }
   session.interest = wanted;
   return true;
 }
 
-void StoreServer::Impl::refuse(StoreSession& session, const std::string& why) {
+void StoreServer::Impl::refuse(StoreSession& session, Fault fault, const std::string& why) {
   // The notice first: who sees the connection close can rely on its having been said why.
   ++counters_.refused_total;
-  notice_peer(session.peer, why);
+  notice_peer(session.peer, fault, why);
   close(session);
 }
 

@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::size_t waits_told_max = 4;
 constexpr std::size_t peers_told_max = 3;
+constexpr std::size_t nodes_told_max = 4;
 
 using Connection = StoreDiagnosis::Connection;
+using Node = StoreRound::Node;
 
 /// "10.0.0.2" of "10.0.0.2:51234", "fd00::2" of "[fd00::2]:51234".
 std::string host_of(const std::string& peer) {
@@ -30,8 +32,12 @@ class Story {
     for (const auto& connection : view.diagnosis.connections) {
       const auto rank = rank_of(connection);
       ranks_.push_back(rank);
-      if (!rank) continue;
-      connected_.insert(*rank);
+      if (!rank) {
+        if (connection.joined) ++nameless_of_[node_from(host_of(connection.peer))];
+        continue;
+      }
+      const auto [known, first] = connected_.try_emplace(*rank, &connection);
+      if (!first && known->second->pid == 0) known->second = &connection;
       if (connection.joined) joined_.insert(*rank);
     }
   }
@@ -47,8 +53,7 @@ class Story {
   /// By the process id that newer clients send, for a worker of this host; else by what it has written.
   std::optional<int> rank_of(const Connection& connection) const {
     const auto host = host_of(connection.peer);
-    const bool local = host == view_.own_address || host.starts_with("127.") || host == "::1";
-    if (local && connection.pid != 0)
+    if (is_local(host) && connection.pid != 0)
       for (const auto& worker : round_.local_workers)
         if (static_cast<std::uint32_t>(worker.pid) == connection.pid) return worker.rank;
     for (const auto& key : connection.keys_set) {
@@ -56,13 +61,76 @@ class Story {
       const bool tells = known && known->group.empty() && known->owner;
       if (tells && *known->owner < round_.world_size) return known->owner;
     }
+    const Node* node = connection.joined ? node_from(host) : nullptr;
+    if (node != nullptr && node->workers == 1) return node->first_rank;
     return std::nullopt;
   }
 
-  std::string named(int rank) const {
+  bool is_local(const std::string& host) const {
+    return host == view_.own_address || host.starts_with("127.") || host == "::1";
+  }
+
+  const StoreRound::Worker* local_worker(int rank) const {
     for (const auto& worker : round_.local_workers)
-      if (worker.rank == rank) return fmt::format("rank {} (pid {})", rank, worker.pid);
-    return fmt::format("rank {}", rank);
+      if (worker.rank == rank) return &worker;
+    return nullptr;
+  }
+
+  const Node* node_of(int rank) const {
+    for (const auto& node : round_.nodes)
+      if (node.first_rank <= rank && rank < node.first_rank + node.workers) return &node;
+    return nullptr;
+  }
+
+  /// The one node whose workers come from there; null if there is none, or several are on that host.
+  const Node* node_from(const std::string& host) const {
+    const Node* found = nullptr;
+    for (const auto& node : round_.nodes) {
+      if (node.address != host && !(is_local(host) && is_local(node.address))) continue;
+      if (found != nullptr) return nullptr;
+      found = &node;
+    }
+    return found;
+  }
+
+  /// "node b at 10.0.0.2, pid 4711", as much of it as is known.
+  std::string place_of(int rank) const {
+    const auto* here = local_worker(rank);
+    const auto connected = connected_.find(rank);
+    std::vector<std::string> facts;
+    if (const Node* node = node_of(rank)) {
+      const bool far = here == nullptr && !node->address.empty();
+      facts.push_back("node " + node->name + (far ? " at " + node->address : ""));
+    } else if (here == nullptr && connected != connected_.end()) {
+      facts.push_back("at " + host_of(connected->second->peer));
+    }
+    if (here != nullptr) {
+      facts.push_back(fmt::format("pid {}", here->pid));
+    } else if (connected != connected_.end() && connected->second->pid != 0) {
+      facts.push_back(fmt::format("pid {}", connected->second->pid));
+    }
+    return fmt::format("{}", fmt::join(facts, ", "));
+  }
+
+  std::string named(int rank) const {
+    const auto place = place_of(rank);
+    return place.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, place);
+  }
+
+  /// With their nodes, where those are known and few.
+  std::string named(const std::set<int>& ranks) const {
+    if (ranks.size() == 1) return named(*ranks.begin());
+    std::map<const Node*, std::set<int>> by_node;
+    for (const int rank : ranks) by_node[node_of(rank)].insert(rank);
+    if (by_node.size() > nodes_told_max || by_node.contains(nullptr)) return ranks_text(ranks);
+    std::vector<std::string> texts;
+    for (const auto& [node, its] : by_node) {
+      const bool far = local_worker(*its.begin()) == nullptr && !node->address.empty();
+      texts.push_back(its.size() == 1 ? named(*its.begin())
+                                      : fmt::format("{} (node {}{})", ranks_text(its), node->name,
+                                                    far ? " at " + node->address : ""));
+    }
+    return fmt::format("{}", fmt::join(texts, " and "));
   }
 
   void tell_waits() {
@@ -113,9 +181,39 @@ class Story {
     if (!told_.insert(rank).second) return;
     if (connected_.contains(rank)) {
       parts_.push_back(named(rank) + " is connected");
-    } else if (all_joined_are_known()) {
+    } else if (is_missing(rank)) {
       parts_.push_back(named(rank) + " has not connected");
+    } else if (const Node* node = node_of(rank)) {
+      const bool all_here = accounted() >= round_.world_size || joined_of(*node) >= node->workers;
+      parts_.push_back(named(rank) + (all_here ? " is connected" : " has not written it"));
     }
+  }
+
+  int nameless_of(const Node* node) const {
+    const auto found = nameless_of_.find(node);
+    return found == nameless_of_.end() ? 0 : found->second;
+  }
+
+  int joined_of(const Node& node) const {
+    int ranks = nameless_of(&node);
+    for (const int rank : joined_) ranks += node_of(rank) == &node ? 1 : 0;
+    return ranks;
+  }
+
+  /// Joined and connected, of known rank or not.
+  std::int64_t accounted() const {
+    std::int64_t all = std::ssize(joined_);
+    for (const auto& [node, count] : nameless_of_) all += count;
+    return all;
+  }
+
+  /// Whoever joined is another rank, or of another node.
+  bool is_missing(int rank) const {
+    if (joined_.contains(rank)) return false;
+    if (all_joined_are_known()) return true;
+    const Node* node = node_of(rank);
+    if (node == nullptr || nameless_of(node) > 0 || nameless_of(nullptr) > 0) return false;
+    return view_.diagnosis.joined && accounted() == *view_.diagnosis.joined;
   }
 
   bool all_joined_are_known() const {
@@ -127,21 +225,22 @@ class Story {
     if (joined <= 0 || joined >= round_.world_size) return;
     if (!all_joined_are_known()) {
       parts_.push_back(fmt::format("{} of {} workers have connected", joined, round_.world_size));
-      return;
+      if (round_.nodes.empty()) return;
     }
     std::set<int> missing;
     for (int rank = 0; rank < round_.world_size; ++rank)
-      if (!joined_.contains(rank) && !told_.contains(rank)) missing.insert(rank);
+      if (!told_.contains(rank) && is_missing(rank)) missing.insert(rank);
     if (missing.empty()) return;
-    const auto who = missing.size() == 1 ? named(*missing.begin()) : ranks_text(missing);
-    parts_.push_back(fmt::format("{} {} not connected", who, missing.size() == 1 ? "has" : "have"));
+    parts_.push_back(
+        fmt::format("{} {} not connected", named(missing), missing.size() == 1 ? "has" : "have"));
   }
 
   const StallView& view_;
   const StoreRound& round_;
-  std::vector<std::optional<int>> ranks_;  ///< of the connections, in their order
-  std::set<int> connected_;
+  std::vector<std::optional<int>> ranks_;       ///< of the connections, in their order
+  std::map<int, const Connection*> connected_;  ///< by rank; one with a process id if there is one
   std::set<int> joined_;
+  std::map<const Node*, int> nameless_of_;  ///< joined connections of no known rank; null: of no known node
   std::set<int> told_;
   std::vector<std::string> parts_;
 };
@@ -150,6 +249,25 @@ class Story {
 
 std::optional<std::string> describe_stall(const StallView& view, const StoreRound& round) {
   return Story(view, round).tell();
+}
+
+std::int64_t joined_now(const StoreDiagnosis& diagnosis) {
+  std::set<std::pair<std::string, std::uint32_t>> workers;
+  std::int64_t nameless = 0;
+  for (const auto& connection : diagnosis.connections) {
+    if (!connection.joined) continue;
+    if (connection.pid == 0) {
+      ++nameless;
+    } else {
+      workers.emplace(host_of(connection.peer), connection.pid);
+    }
+  }
+  return nameless + std::ssize(workers);
+}
+
+std::optional<std::string> describe_crowd(std::int64_t joined, int world_size) {
+  if (joined <= world_size) return std::nullopt;
+  return fmt::format("{} workers joined a world of {}: is another job using this port?", joined, world_size);
 }
 
 }  // namespace muster::rendezvous

@@ -225,6 +225,48 @@ TEST_F(ServedRoundsTest, ARoundThatDoesNotGetOnIsExplainedOnce) {
   EXPECT_EQ(said.at(1), "round 1 does not get on: rank 2 waits for key '/never'");
 }
 
+TEST_F(ServedRoundsTest, TheNodeThatIsWaitedForIsNamed) {
+  auto options = with_ports({});
+  options.stall_after = 40ms;
+  ServedStores stores(io.get_executor(), options);
+  const auto port = *stores.open(1);
+  stores.expect_clients(1, {}, {{"a", "10.0.0.1", 0, 2}, {"b", "10.0.0.2", 2, 1}});
+  stores.begin_round(1, led(1, 3));
+  Client zero(*this, port);
+  zero.put(rendezvous::StoreOp::ping, "", "", 100).put(rendezvous::StoreOp::add, "init/", "", 1);
+  zero.put(rendezvous::StoreOp::wait, "/default_pg/0//cpu//0/2");
+  await("a line", [this] { return !said.empty(); });
+  EXPECT_EQ(
+      said.at(0),
+      "round 1 does not get on: rank 0 waits for rank 2's gloo address; rank 2 (node b at 10.0.0.2) has "
+      "not connected; rank 1 (node a, pid 101) has not connected");
+  EXPECT_EQ("round 1 does not get on: " + stores.stalls().at(0).sentence, said.at(0));
+}
+
+TEST_F(ServedRoundsTest, MoreJoinedThanTheWorldHasIsSaidOnce) {
+  auto options = with_ports({});
+  options.stall_after = 40ms;
+  ServedStores stores(io.get_executor(), options);
+  const auto port = *stores.open(1);
+  stores.begin_round(1, led(1, 2));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.push_back(std::make_unique<Client>(*this, port));
+    clients.back()
+        ->put(rendezvous::StoreOp::ping, "", "", 100 + i)
+        .put(rendezvous::StoreOp::add, "init/", "", 1);
+  }
+  await("a line", [this] { return !said.empty(); });
+  clients.push_back(std::make_unique<Client>(*this, port));
+  clients.back()->put(rendezvous::StoreOp::add, "init/", "", 1).put(rendezvous::StoreOp::wait, "/never");
+  await("a stall", [this] { return said.size() > 1; });
+  EXPECT_THAT(said.at(0), testing::MatchesRegex("round 1: [3-6] workers joined a world of 2: is another job "
+                                                "using this port[?]"));
+  EXPECT_THAT(said.at(1), testing::HasSubstr("waits for key '/never'"));
+  EXPECT_THAT(said.at(1), testing::Not(testing::HasSubstr("another job")));
+  EXPECT_THAT(stores.stalls().at(0).sentence, testing::HasSubstr("another job"));
+}
+
 TEST(ReservedPorts, ThePortIsKeptForAProgramThatMayTakeItOver) {
   asio::io_context io{1};
   ReservedPorts ports({});

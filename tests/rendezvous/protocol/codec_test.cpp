@@ -60,6 +60,8 @@ TEST(Codec, HandshakeAndOperatorMessagesComeBackEqual) {
   StoreClients clients{3, {}};
   EXPECT_EQ(*decode<StoreClients>(frame_of(encode(clients))), clients);
   clients.addresses.assign(kMaxStoreClients, "1111:2222:3333:4444:5555:6666:7777:8888");
+  clients.nodes.assign(kMaxStoreNodes,
+                       {std::string(kMaxNameBytes, 'n'), std::string(kMaxStoreAddressBytes, '1'), 1, 8});
   EXPECT_EQ(*decode<StoreClients>(frame_of(encode(clients))), clients);
   EXPECT_LE(encode(clients).size(), kMaxPayloadBytes);
   const OperatorRequest request{OperatorVerb::scale, "mnist", "n1", 2, 8};

@@ -105,7 +105,16 @@ TEST_F(DaemonTest, C7_WhoServesTheStoreIsToldWhereTheRoundsWorkersComeFrom) {
   const std::string leader = both[0]->last<Assignment>()->group_rank == 0 ? "a" : "b";
   ASSERT_EQ(told.size(), 1u) << "the others need no list";
   ASSERT_EQ(told[leader].size(), 1u);
-  EXPECT_EQ(told[leader][0], (StoreClients{1, {"10.0.0.1", "10.0.0.2"}}));
+  EXPECT_EQ(told[leader][0].round, 1);
+  EXPECT_EQ(told[leader][0].addresses, (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
+  // And which node has which ranks.
+  const std::string other = leader == "a" ? "b" : "a";
+  ASSERT_EQ(told[leader][0].nodes.size(), 2u);
+  const auto& [first, second] = std::tie(told[leader][0].nodes[0], told[leader][0].nodes[1]);
+  EXPECT_EQ(first.node, leader);
+  EXPECT_EQ(first.first_rank, 0);
+  EXPECT_EQ(second.node, other);
+  EXPECT_EQ(second.first_rank, first.workers);
 }
 
 TEST_F(DaemonTest, C7_AnAddressThatANodeGetsWhileItWaitsCounts) {

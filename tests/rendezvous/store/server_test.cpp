@@ -155,7 +155,8 @@ TEST(StoreServer, WhatIsNoStoreClientIsClosedWithOneLineForEachAddress) {
     stranger.expect_closed();
   }
   EXPECT_EQ(store.counters().refused_total, strangers.size());
-  ASSERT_EQ(store.notices().size(), 1U);
+  // One of what is no request, and of the two limits that some of them seem to pass.
+  ASSERT_EQ(store.notices().size(), 3U);
   EXPECT_THAT(store.notices()[0], HasSubstr("the connection from 127.0.0.1:"));
   EXPECT_THAT(store.notices()[0], HasSubstr("it looks like HTTP"));
   for (int i = 0; i < 200; ++i) {
@@ -167,6 +168,35 @@ TEST(StoreServer, WhatIsNoStoreClientIsClosedWithOneLineForEachAddress) {
   RawClient setter(store.port());
   setter.send(magic + request(StoreOp::set, "/job", "runs on"));
   working.expect_hex("00");
+}
+
+TEST(StoreServer, AStrangerDoesNotHideWhatAWorkerOfItsHostIsRefused) {
+  StoreLimits limits;
+  limits.value_bytes_max = 1000;
+  limits.reported_peers_max = 4;
+  RunningStore store(limits);
+  const auto refused = [&](const std::string& bytes) {
+    RawClient client(store.port());
+    client.send_anyhow(bytes);
+    client.expect_closed();
+  };
+  const std::string probe = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string large = magic + request(StoreOp::set, "/k", std::string(1001, 'v'));
+  for (int i = 0; i < 3; ++i) {
+    refused(probe);
+    refused(large);
+    refused(magic + request(StoreOp::set, "/n", "no number") + request(StoreOp::add, "/n", "", 1));
+  }
+  ASSERT_EQ(store.notices().size(), 3U);
+  EXPECT_THAT(store.notices()[0], HasSubstr("it looks like HTTP"));
+  EXPECT_THAT(store.notices()[1], HasSubstr("value_bytes_max"));
+  EXPECT_THAT(store.notices()[2], HasSubstr("ADD"));
+  // All in all there are at most as many lines as the limit says, and one that says so.
+  refused(magic + request(StoreOp::set, std::string(70'000, 'k'), "v"));
+  refused(magic + from_hex("06 ff ff ff ff ff ff ff ff"));
+  refused(magic + from_hex("13"));
+  ASSERT_EQ(store.notices().size(), 5U);
+  EXPECT_THAT(store.notices()[4], HasSubstr("no more closed connections are reported"));
 }
 
 TEST(StoreServer, AnAnnouncedLengthAllocatesNothing) {

@@ -84,6 +84,82 @@ TEST(StoreStall, AForeignProcessIdIsNoLocalRank) {
   EXPECT_EQ(stalled.text(), "the worker at 10.0.0.2:40000 waits for key '/x'; 1 of 4 workers have connected");
 }
 
+/// The same round as two nodes see it.
+struct StalledOnTwoNodes : Stalled {
+  StalledOnTwoNodes() { round.nodes = {{"a", "10.0.0.1", 0, 2}, {"b", "10.0.0.2", 2, 2}}; }
+};
+
+TEST(StoreStall, ARankOfAnotherNodeIsNamedWithItsNodeAndAddress) {
+  StalledOnTwoNodes stalled;
+  stalled.joined("10.0.0.1", 100, {gloo(0)}, {gloo(3)});
+  stalled.joined("10.0.0.1", 101, {gloo(1)}, {gloo(3)});
+  stalled.joined("10.0.0.2", 7, {gloo(2)}, {gloo(3)});
+  EXPECT_EQ(stalled.text(),
+            "ranks 0-2 wait for rank 3's gloo address; rank 3 (node b at 10.0.0.2) has not connected");
+  StalledOnTwoNodes own;
+  own.joined("10.0.0.1", 100, {gloo(0)}, {gloo(1)});
+  own.joined("10.0.0.2", 7, {gloo(2)}, {gloo(1)}).joined("10.0.0.2", 8, {gloo(3)}, {gloo(1)});
+  EXPECT_EQ(own.text(),
+            "ranks 0, 2-3 wait for rank 1's gloo address; rank 1 (node a, pid 101) has not connected");
+}
+
+TEST(StoreStall, ARankOfAnotherNodeThatHasSetNothingIsNamedToo) {
+  StalledOnTwoNodes all_here;
+  all_here.joined("10.0.0.1", 100, {gloo(0)}, {gloo(3)}).joined("10.0.0.1", 101, {gloo(1)}, {});
+  all_here.joined("10.0.0.2", 7, {gloo(2)}, {}).joined("10.0.0.2", 8, {}, {});
+  EXPECT_EQ(all_here.text(),
+            "rank 0 waits for rank 3's gloo address; rank 3 (node b at 10.0.0.2) is connected");
+  for (auto& node : all_here.round.nodes) node.address = "10.0.0.9";  // no address tells a node
+  EXPECT_EQ(all_here.text(),
+            "rank 0 waits for rank 3's gloo address; rank 3 (node b at 10.0.0.9) is connected");
+  StalledOnTwoNodes one_of_two;
+  one_of_two.view.late = false;
+  one_of_two.joined("10.0.0.1", 100, {gloo(0)}, {gloo(3)}).joined("10.0.0.2", 8, {}, {});
+  EXPECT_EQ(one_of_two.text(),
+            "rank 0 waits for rank 3's gloo address; rank 3 (node b at 10.0.0.2) has not written it");
+  StalledOnTwoNodes alone;  // on its node: who comes from there is that rank
+  alone.round.nodes = {{"a", "10.0.0.1", 0, 3}, {"b", "10.0.0.2", 3, 1}};
+  alone.view.late = false;
+  alone.joined("10.0.0.1", 100, {gloo(0)}, {gloo(3)}).joined("10.0.0.2", 4711, {}, {});
+  EXPECT_EQ(alone.text(),
+            "rank 0 waits for rank 3's gloo address; rank 3 (node b at 10.0.0.2, pid 4711) is connected");
+}
+
+TEST(StoreStall, MissingNodesAreNamedThoughTheOthersRanksAreNotKnown) {
+  StalledOnTwoNodes stalled;
+  stalled.joined("10.0.0.1", 0, {}, {}).joined("10.0.0.1", 0, {}, {});
+  EXPECT_EQ(stalled.text(),
+            "2 of 4 workers have connected; ranks 2-3 (node b at 10.0.0.2) have not connected");
+  StalledOnTwoNodes from_elsewhere;  // perhaps b, by another of its addresses
+  from_elsewhere.joined("10.0.0.1", 0, {}, {}).joined("10.9.9.9", 0, {}, {});
+  EXPECT_EQ(from_elsewhere.text(), "2 of 4 workers have connected");
+  StalledOnTwoNodes one_host;  // two launchers on it: an address tells no node
+  one_host.round.nodes[1].address = "10.0.0.1";
+  one_host.joined("10.0.0.1", 0, {}, {}).joined("10.0.0.1", 0, {}, {});
+  EXPECT_EQ(one_host.text(), "2 of 4 workers have connected");
+}
+
+TEST(StoreStall, OfManyMissingRanksTheNodesAreNamedWhileTheyAreFew) {
+  StalledOnTwoNodes stalled;
+  stalled.joined("10.0.0.1", 100, {gloo(0)}, {});
+  EXPECT_EQ(stalled.text(), "rank 1 (node a, pid 101) and ranks 2-3 (node b at 10.0.0.2) have not connected");
+  Stalled many;
+  many.round.world_size = 8;
+  for (int i = 0; i < 8; ++i)
+    many.round.nodes.push_back({"n" + std::to_string(i), "10.0.1." + std::to_string(i), i, 1});
+  many.joined("10.0.1.0", 0, {gloo(0)}, {});
+  EXPECT_EQ(many.text(), "ranks 1-7 have not connected");
+}
+
+TEST(StoreStall, MoreJoinedThanTheWorldHasAskForAnotherJob) {
+  EXPECT_EQ(describe_crowd(2, 2), std::nullopt);
+  EXPECT_EQ(describe_crowd(6, 2), "6 workers joined a world of 2: is another job using this port?");
+  Stalled stalled;  // one worker with two stores, and two old clients that say no process id
+  stalled.joined("10.0.0.1", 100, {}, {}).joined("10.0.0.1", 100, {}, {});
+  stalled.joined("10.0.0.2", 0, {}, {}).joined("10.0.0.2", 0, {}, {});
+  EXPECT_EQ(joined_now(stalled.view.diagnosis), 3);
+}
+
 TEST(StoreStall, ManyWaitsAreCut) {
   Stalled stalled;
   stalled.view.late = false;
