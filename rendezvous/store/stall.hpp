@@ -25,7 +25,7 @@ struct StoreRound {
   int round = 0;
   int world_size = 1;
   std::vector<Worker> local_workers;  ///< on the host that serves the store
-  std::vector<Node> nodes;  ///< by their first ranks; none: there is one node, or they are not known
+  std::vector<Node> nodes = {};  ///< by their first ranks; none: there is one node, or they are not known
 };
 
 struct StallView {
