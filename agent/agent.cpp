@@ -58,7 +58,9 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
           descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
           [this](Event event) { take_of_workers(std::move(event)); }) {
   take_signals(options.stop_signals);
-  if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring SIGPIPE", errno));
+  // A closed pipe and a limit of file sizes are errors of a write: what is lost by them is counted and said.
+  for (const int number : {SIGPIPE, SIGXFSZ})
+    if (::signal(number, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring a signal", errno));
   descendants_.spare(guard.pid());
 }
 

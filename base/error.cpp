@@ -4,11 +4,29 @@
 
 namespace muster {
 
+namespace {
+
+/// A sentence is one line, whatever names it quotes.
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n')
+      line += "\\n";
+    else if (c == '\r')
+      line += "\\r";
+    else
+      line += c;
+  }
+  return line;
+}
+
+}  // namespace
+
 std::string Error::sentence() const {
   std::string text = what;
   if (!why.empty()) text += ": " + why;
   if (!next.empty()) text += "; " + next;
-  return text;
+  return in_one_line(text);
 }
 
 std::string errno_text(int error_number) {

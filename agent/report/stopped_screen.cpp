@@ -119,8 +119,10 @@ std::string stopped_screen(const JobReport& report) {
   const char* const how = report.outcome.kind == rendezvous::OutcomeKind::stopped ? "ended" : "preempted";
   const auto story = story_of(report);
   if (!story)
-    return fmt::format("muster: job {} {}: {}; the same command goes on from its newest checkpoint{}{}\n",
-                       report.run_id, how, report.outcome.reason, logs_hint(report), status_hint(report));
+    return fmt::format(
+        "muster: job {} {}: {}; the same command starts it again, from its newest checkpoint if it keeps "
+        "any{}{}\n",
+        report.run_id, how, report.outcome.reason, logs_hint(report), status_hint(report));
   std::string text = fmt::format("muster: job {} {}: {}{}; {}\n\n", report.run_id, how, report.outcome.reason,
                                  story->guess, story->next);
   if (!story->field_name.empty()) text += field(story->field_name, story->field_text);

@@ -125,7 +125,8 @@ TEST(Screen, OtherEndsAreOneLine) {
     EXPECT_THAT(text, StartsWith("muster: job mnist "));
     EXPECT_THAT(text, HasSubstr("the reason"));
     if (kind == OutcomeKind::stopped || kind == OutcomeKind::preempted) {
-      EXPECT_THAT(text, HasSubstr("the reason; the same command goes on from its newest checkpoint"));
+      EXPECT_THAT(text,
+                  HasSubstr("the reason; the same command starts it again, from its newest checkpoint"));
     }
   }
 }

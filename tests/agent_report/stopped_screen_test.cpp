@@ -28,10 +28,10 @@ JobReport stopped_job() {
 }
 
 TEST(StoppedScreen, OfAHealthyJobIsOneLine) {
-  EXPECT_EQ(render_report(stopped_job()),
-            "muster: job mnist preempted: stopped by SIGTERM from outside; the same command goes on from its "
-            "newest "
-            "checkpoint; logs in /logs/mnist; status: /logs/mnist/status.json\n");
+  EXPECT_EQ(
+      render_report(stopped_job()),
+      "muster: job mnist preempted: stopped by SIGTERM from outside; the same command starts it again, "
+      "from its newest checkpoint if it keeps any; logs in /logs/mnist; status: /logs/mnist/status.json\n");
 }
 
 TEST(StoppedScreen, WhoIgnoredTheSignalIsNamedInTheFirstLine) {

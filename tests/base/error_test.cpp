@@ -13,6 +13,10 @@ TEST(Error, SentenceHasWhatWhyAndNext) {
   EXPECT_EQ((Error{"x", "", ""}.sentence()), "x");
 }
 
+TEST(Error, ASentenceIsOneLineWhateverItQuotes) {
+  EXPECT_EQ((Error{"no\npe", "a\rb", "c"}.sentence()), "no\\npe: a\\rb; c");
+}
+
 TEST(Error, ResultThrowsItsSentence) {
   const Result<int> failed = Error{"a", "b"};
   try {

@@ -192,6 +192,19 @@ TEST(Logs, AFullDiskStopsNoWorkerAndNoRestart) {
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
 
+TEST(Logs, ALimitOfFileSizesIsLikeAFullDisk) {
+  const Job job;
+  std::vector<std::string> command{"/bin/sh", "-c", "ulimit -f 40; exec \"$@\"", "sh"};
+  const auto launcher =
+      muster_command("--nproc-per-node=2 --rdzv-id=limited --log-dir=" + (job.folder / "logs"),
+                     "out 2000 " + std::string(90, 'x'));
+  command.insert(command.end(), launcher.begin(), launcher.end());
+  const auto ended = run(command, job.options());
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(count_lines(ended.out), 2 * 2000) << "the console has all of it";
+  EXPECT_THAT(ended.err, HasSubstr("stdout.log: File too large (EFBIG); the job goes on, "));
+}
+
 // A terminal that is stopped, or a pager that nobody scrolls.
 TEST(Logs, AConsoleThatNobodyReadsStopsNoWorker) {
   const Job job;

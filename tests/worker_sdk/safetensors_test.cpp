@@ -59,6 +59,15 @@ TEST(Safetensors, AnOlderFileIsReplacedAndNothingIsLeftBeside) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+TEST(Safetensors, ALinkStaysAndItsTargetIsWritten) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "target") << "old";
+  std::filesystem::create_symlink("target", folder.path() / "link");
+  write_safetensors(folder.path() / "link", {});
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "link"));
+  EXPECT_TRUE(read_safetensors(folder.path() / "target").tensors.empty());
+}
+
 TEST(Safetensors, NoTensorsAtAll) {
   const TemporaryFolder folder;
   write_safetensors(folder.path() / "a", {});

@@ -68,12 +68,12 @@ void Checkpointer::resume(TrainingState& state) {
   if (!checkpoint_) return;
   std::optional<worker::LoadedCheckpoint> loaded;
   try {
-    loaded = checkpoint_->load_newest();
+    loaded = checkpoint_->load_newest(
+        [this](const worker::Facts& facts) { return why_of_another_run(facts, identity_); });
   } catch (const worker::CheckpointError& error) {
     throw std::invalid_argument(error.what());  // trying again will not help
   }
   if (!loaded) return;
-  check_same_run(loaded->facts, identity_);
   state = state_from(loaded->facts);
   optimizer_.steps_taken = state.step;
   saved_step_ = state.step;

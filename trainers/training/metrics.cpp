@@ -1,5 +1,7 @@
 #include "trainers/training/metrics.hpp"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -8,7 +10,10 @@
 namespace muster::trainers {
 
 MetricsFile::MetricsFile(const std::filesystem::path& path) : path_(path) {
-  file_.reset(std::fopen(path.c_str(), "ae"));
+  // A pipe that nobody reads is an error (ENXIO), not waited for; one that is read is written as any file.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd >= 0) ::fcntl(fd, F_SETFL, O_APPEND);
+  file_.reset(fd >= 0 ? ::fdopen(fd, "a") : nullptr);
   if (!file_) {
     throw std::invalid_argument("--metrics-file " + path.string() +
                                 ": cannot be opened: " + std::strerror(errno));

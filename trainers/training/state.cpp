@@ -68,16 +68,16 @@ TrainingState state_from(const worker::Facts& facts) {
           .global_batch = global_batch_of(facts)};
 }
 
-void check_same_run(const worker::Facts& facts, const RunIdentity& identity) {
+std::string why_of_another_run(const worker::Facts& facts, const RunIdentity& identity) {
   const auto here = facts_of({}, identity);
   for (const auto* name : {"model", "samples", "seed"}) {
     const auto& saved = fact(facts, name);
     if (saved == here.at(name)) continue;
-    throw std::invalid_argument(
-        fmt::format("the checkpoint was made with {} '{}', this run has '{}'; use the "
-                    "same, or another --checkpoint-dir",
-                    name, saved, here.at(name)));
+    return fmt::format(
+        "it was made with {} '{}', this run has '{}'; use the same, or another --checkpoint-dir", name, saved,
+        here.at(name));
   }
+  return {};
 }
 
 }  // namespace muster::trainers

@@ -33,7 +33,8 @@ worker::Facts facts_of(const TrainingState& state, const RunIdentity& identity);
 /// Throws std::invalid_argument that names the missing or malformed fact.
 TrainingState state_from(const worker::Facts& facts);
 
-/// Throws std::invalid_argument that names what differs and what to do.
-void check_same_run(const worker::Facts& facts, const RunIdentity& identity);
+/// What differs and what to do, as a sentence; empty if the run can go on from there. Throws std::invalid_argument as
+/// above.
+std::string why_of_another_run(const worker::Facts& facts, const RunIdentity& identity);
 
 }  // namespace muster::trainers

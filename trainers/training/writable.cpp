@@ -40,7 +40,11 @@ void check_writable_folder(const std::filesystem::path& folder, const char* opti
 void check_writable_file(const std::filesystem::path& file, const char* option) {
   constexpr const char* kExpected = "a file in a folder that is there and can be written";
   std::error_code error;
-  if (std::filesystem::is_directory(file, error)) refuse(option, file, std::strerror(EISDIR), kExpected);
+  // Exporting puts a new file in the place of the old one, which would be the end of a device or a pipe.
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::is_directory(status)) refuse(option, file, std::strerror(EISDIR), kExpected);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    refuse(option, file, "is not a regular file", kExpected);
   const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (const int why = error_of_a_file_in(folder)) refuse(option, file, std::strerror(why), kExpected);
 }

@@ -62,7 +62,10 @@ void FileWriter::commit() {
   if (::close(fd_.release()) != 0) fail(path_, errno);
 }
 
-void write_whole_file(const fs::path& path, const std::function<void(FileWriter&)>& write) {
+void write_whole_file(const fs::path& named, const std::function<void(FileWriter&)>& write) {
+  std::error_code not_there;
+  const auto target = fs::canonical(named, not_there);  // a link stays one
+  const auto path = not_there ? named : target;
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const auto temporary = folder / ("." + path.filename().string() + ".tmp-" + std::to_string(::getpid()));
   remove_tree(temporary);

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <typeinfo>
@@ -50,6 +51,7 @@ void report(const std::exception& error, TryingAgain trying_again) {
 }  // namespace
 
 int run_main(int (*body)(int, char**), int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of the write, told with the file's name
   try {
     return body(argc, argv);
   } catch (const std::invalid_argument& error) {

@@ -20,6 +20,7 @@ namespace muster::worker {
 namespace {
 
 namespace fs = std::filesystem;
+using FactsCheck = std::function<std::string(const Facts&)>;
 
 /// The first rank's error, empty if there is none; the same on every rank.
 std::string first_error(ProcessGroup& group, const std::string& own) {
@@ -75,7 +76,7 @@ struct ShardedCheckpoint::Impl {
   std::string verify(CheckpointReader& reader) const;
   void read(CheckpointReader& reader) const;
   std::optional<LoadedCheckpoint> load(std::int64_t step, const std::string& index_text,
-                                       std::string& why_not);
+                                       const FactsCheck& refuse, std::string& why_not);
 };
 
 /// Everyone learns what everyone holds.
@@ -143,6 +144,7 @@ void ShardedCheckpoint::Impl::read(CheckpointReader& reader) const {
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
                                                               const std::string& index_text,
+                                                              const FactsCheck& refuse,
                                                               std::string& why_not) {
   const auto place = folder / step_name(step);
   std::optional<CheckpointReader> reader;
@@ -154,6 +156,8 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
     for (const auto& tensor : plan.tensors)
       wanted.push_back({tensor.name, tensor.type, tensor.shape, nullptr});
     if (const auto reason = difference(reader->index(), wanted)) throw CheckpointError(*reason);
+    if (const auto reason = refuse ? refuse(reader->index().facts) : std::string(); !reason.empty())
+      throw CheckpointError(reason);
   });
   if (!why_not.empty()) return std::nullopt;  // all ranks have looked at the same text
   why_not = first_error(group, verify(*reader));
@@ -181,7 +185,7 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
 
 ShardedCheckpoint::~ShardedCheckpoint() = default;
 
-std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest() {
+std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
   auto& group = impl_->group;
   std::vector<std::int64_t> steps;
   std::string error;
@@ -203,7 +207,7 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest() {
     why_not = broadcast_text(group, why_not, 0);
     index_text = broadcast_text(group, index_text, 0);
     std::optional<LoadedCheckpoint> loaded;
-    if (why_not.empty()) loaded = impl_->load(step, index_text, why_not);
+    if (why_not.empty()) loaded = impl_->load(step, index_text, refuse, why_not);
     if (loaded) {
       loaded->skipped = std::move(skipped);
       return loaded;

@@ -333,6 +333,21 @@ TEST_F(FitTest, StopsAtTheStepLimitAndGoesOnFromThere) {
   EXPECT_EQ(run(plan).parameters, run({}).parameters);
 }
 
+TEST_F(FitTest, ANewerCheckpointOfAnotherRunIsSkipped) {
+  RunPlan other;
+  other.checkpoints = scratch_ / "of-another";
+  other.fit.seed = 4;
+  other.fit.max_steps = 6;
+  run(other);
+  RunPlan plan;
+  plan.checkpoints = scratch_ / "own";
+  plan.fit.max_steps = 5;
+  run(plan);
+  std::filesystem::copy(other.checkpoints / "step-000000000006", plan.checkpoints / "step-000000000006");
+  plan.fit.max_steps = 0;
+  EXPECT_EQ(run(plan).parameters, run({}).parameters);
+}
+
 TEST_F(FitTest, AFinishedRunIsNotTrainedAgain) {
   RunPlan plan;
   plan.checkpoints = scratch_ / "finished";

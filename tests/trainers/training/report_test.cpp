@@ -1,6 +1,7 @@
 #include "trainers/training/report.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cmath>
@@ -83,6 +84,17 @@ TEST(Report, MetricsAreJsonLinesThatASecondRunAppendsTo) {
   EXPECT_TRUE(lines[1]["loss"].is_null());
   EXPECT_EQ(lines[2]["test_accuracy"], 0.8412);
   EXPECT_EQ(lines[2]["complete"], true);
+}
+
+TEST(Report, AMetricsPipeThatNobodyReadsIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  try {
+    Report report({.program = "p", .metrics_file = folder / "pipe"});
+    ADD_FAILURE() << "must be refused";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("pipe: cannot be opened: No such device or address"));
+  }
 }
 
 TEST(Report, AMetricsFileThatCannotBeOpenedIsNamed) {

@@ -1,6 +1,7 @@
 #include "trainers/training/writable.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -40,6 +41,18 @@ TEST(Writable, WhatCannotBeWrittenIsNamedWithItsOption) {
               testing::HasSubstr("Is a directory"));
   EXPECT_EQ(refusal([&] { check_writable_file(scratch / "model", "--export"); }), "accepted");
   EXPECT_EQ(refusal([&] { check_writable_file("model", "--export"); }), "accepted");
+}
+
+TEST(Writable, ADeviceOrAPipeIsNotReplacedByAFileAndALinkMayStay) {
+  const test::TemporaryFolder scratch;
+  ASSERT_EQ(::mkfifo((scratch / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal([&] { check_writable_file(scratch / "pipe", "--export"); }),
+              testing::HasSubstr("is not a regular file"));
+  EXPECT_THAT(refusal([&] { check_writable_file("/dev/null", "--export"); }),
+              testing::HasSubstr("is not a regular file"));
+  std::ofstream(scratch / "file") << "x";
+  std::filesystem::create_symlink("file", scratch / "link");
+  EXPECT_EQ(refusal([&] { check_writable_file(scratch / "link", "--export"); }), "accepted");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 // make the same calls in the same order.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,8 +68,9 @@ class ShardedCheckpoint {
   ShardedCheckpoint& operator=(const ShardedCheckpoint&) = delete;
 
   /// As CheckpointStore::load_newest, and the same answer on every rank. Each part is compared with its checksum by one
-  /// of the ranks that need it, before any memory is written.
-  std::optional<LoadedCheckpoint> load_newest();
+  /// of the ranks that need it, before any memory is written. `why_not` says of a checkpoint's facts why this run
+  /// cannot go on from it, or nothing; such a one is skipped too.
+  std::optional<LoadedCheckpoint> load_newest(const std::function<std::string(const Facts&)>& why_not = {});
 
   /// Copies the slices and returns; they may change from then on. No other save may be under way. `facts` count on
   /// rank 0. What goes wrong later is in the outcome.
