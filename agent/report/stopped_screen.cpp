@@ -45,12 +45,16 @@ std::set<int> killed_by_us(const JobReport& report) {
   return ranks;
 }
 
+std::string had_to_be_killed(const JobReport& report, const std::string& who) {
+  return report.stop_grace > Duration::zero()
+             ? fmt::format(", and {} had to be killed after the grace of {}", who, human(report.stop_grace))
+             : fmt::format(", and {} had to be killed at once", who);
+}
+
 Story of_the_killed(const JobReport& report, const std::set<int>& ranks) {
   const std::string who = ranks_text(ranks);
   return {
-      report.stop_grace > Duration::zero()
-          ? fmt::format(", and {} had to be killed after the grace of {}", who, human(report.stop_grace))
-          : fmt::format(", and {} had to be killed at once", who),
+      had_to_be_killed(report, who),
       fmt::format("let {} leave on {}", ranks.size() == 1 ? "it" : "them", signal_name(report.stop_signal)),
       "", "",
       fmt::format(
@@ -71,10 +75,7 @@ Story of_the_killed_rest(const JobReport& report, const std::set<int>& ranks) {
   const std::string who = ranks_text(ranks);
   const std::string signal = signal_name(report.stop_signal);
   return {
-      report.stop_grace > Duration::zero()
-          ? fmt::format(", and what {} left behind had to be killed after the grace of {}", who,
-                        human(report.stop_grace))
-          : fmt::format(", and what {} left behind had to be killed at once", who),
+      had_to_be_killed(report, "what " + who + " left behind"),
       fmt::format("let it leave on {}, see below", signal), "", "",
       fmt::format("the processes that {} started must leave on {} too (docs/workers.md); --stop-grace gives "
                   "more time",

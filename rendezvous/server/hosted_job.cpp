@@ -7,16 +7,14 @@
 
 #include "base/bare_address.hpp"
 #include "base/endpoint.hpp"
+#include "base/time.hpp"
 #include "rendezvous/protocol/policy_values.hpp"
 #include "rendezvous/server/store_clients.hpp"
 
 namespace muster::rendezvous {
 namespace {
 
-JobHistory::Time time_now() {
-  using namespace std::chrono;
-  return {HostedJob::now(), duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
+JobHistory::Time time_now() { return {HostedJob::now(), unix_time_ms()}; }
 
 LossKind loss_kind(Connection::Ending::Kind kind) {
   switch (kind) {

@@ -46,6 +46,17 @@ def scenario_F4_a_term_to_one_agent_costs_the_others_no_step(lab):
     assert steps == list(range(1, len(steps) + 1)), "a step was repeated or left out"
 
 
+def take_times(lab, ranks):
+    """When (s) each rank stamped heard-RANK; that file and ready-RANK are removed, for the next attempt."""
+    heard = []
+    for rank in range(ranks):
+        with open(f"{lab.folder}/heard-{rank}") as f:
+            heard.append(int(f.read()) / 1e9)
+        os.remove(f"{lab.folder}/heard-{rank}")
+        os.remove(f"{lab.folder}/ready-{rank}")
+    return heard
+
+
 def scenario_F4_all_workers_hear_of_a_stop_within_half_a_second(lab):
     """Two agents with two workers each that do nothing but note when SIGTERM came."""
     program = lab.program("muster_test_child", "hold", "TERM", "then", "touch", f"{lab.folder}/ready-{{rank}}", "then",
@@ -58,12 +69,7 @@ def scenario_F4_all_workers_hear_of_a_stop_within_half_a_second(lab):
         launches[0].kill(signal.SIGTERM)
         for launch in launches:
             launch.process.wait(60)
-        heard = []
-        for rank in range(4):
-            with open(f"{lab.folder}/heard-{rank}") as f:
-                heard.append(int(f.read()) / 1e9)
-            os.remove(f"{lab.folder}/heard-{rank}")
-            os.remove(f"{lab.folder}/ready-{rank}")
+        heard = take_times(lab, 4)
         spreads.append(max(heard) - min(heard))
         if spreads[-1] < 0.5:
             return
@@ -84,12 +90,7 @@ def scenario_H5_all_other_workers_have_SIGTERM_within_a_second(lab):
         open(f"{lab.folder}/go", "w").close()
         for launch in launches:
             launch.await_exit(1)
-        heard = []
-        for rank in range(8):
-            with open(f"{lab.folder}/heard-{rank}") as f:
-                heard.append(int(f.read()) / 1e9)
-            os.remove(f"{lab.folder}/heard-{rank}")
-            os.remove(f"{lab.folder}/ready-{rank}")
+        heard = take_times(lab, 8)
         os.remove(f"{lab.folder}/go")
         delays.append(max(heard) - heard[5])
         if delays[-1] < 1:
