@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 
 TEST(Topology, RanksOfANodeNeedNotFollowEachOther) {
-  const std::vector<Place> places{{0, 0}, {1, 0}, {0, 1}, {1, 1}};
+  const std::vector<WorkerPlace> places{{0, 0}, {1, 0}, {0, 1}, {1, 1}};
   EXPECT_THAT(ranks_on_node(places, 2), ElementsAre(0, 2));
   EXPECT_THAT(ranks_on_node(places, 3), ElementsAre(1, 3));
   EXPECT_THAT(ranks_across_nodes(places, 2), ElementsAre(2, 3));
@@ -19,7 +19,7 @@ TEST(Topology, RanksOfANodeNeedNotFollowEachOther) {
 }
 
 TEST(Topology, NodesOfDifferentSizesHaveNoGroupsAcross) {
-  const std::vector<Place> places{{0, 0}, {0, 1}, {1, 0}};
+  const std::vector<WorkerPlace> places{{0, 0}, {0, 1}, {1, 0}};
   EXPECT_THAT(ranks_on_node(places, 2), ElementsAre(2));
   try {
     (void)ranks_across_nodes(places, 0);

@@ -1,7 +1,7 @@
 // What the optimizers have in common: they change the parameters' values by their gradients, one step at a
 // time, and have a state that belongs in a checkpoint.
 //
-// Each is a loop over elements that uses nothing but correctly rounded operations (+, -, x, /, square root),
+// Each is a loop over elements; on the CPU it uses nothing but correctly rounded operations (+, -, x, /, square root),
 // so the same gradients give the same bits on every rank and on every machine.
 #pragma once
 
@@ -41,10 +41,11 @@ class Optimizer {
 
  protected:
   virtual void update() = 0;
-  /// Zeros, one tensor for each parameter.
+  /// Zeros, one tensor for each parameter, where it lies.
   std::vector<Tensor> tensors_like_parameters() const {
     std::vector<Tensor> tensors;
-    for (const auto* parameter : parameters_) tensors.emplace_back(parameter->value.shape());
+    for (const auto* parameter : parameters_)
+      tensors.emplace_back(parameter->value.shape(), parameter->value.device());
     return tensors;
   }
   void append_state(const std::string& kind, std::vector<Tensor>& tensors, std::vector<NamedTensor>& out) {

@@ -28,7 +28,7 @@ Tensor BlockPool::take(std::int64_t bytes) {
   // All that lies ready is too small: it goes, so that the blocks grow to the largest size instead of in number.
   for (const auto& block : free_) held_bytes_ -= bytes_of(block);
   free_.clear();
-  Tensor block({floats});
+  Tensor block({floats}, device_);
   held_bytes_ += bytes_of(block);
   most_held_bytes_ = std::max(most_held_bytes_, held_bytes_);
   return block;

@@ -13,6 +13,9 @@ namespace muster::trainers {
 
 class BlockPool {
  public:
+  /// Of this device's memory.
+  explicit BlockPool(Device& device) : device_(device) {}
+
   /// At least `bytes` of memory. What is in it is unspecified.
   Tensor take(std::int64_t bytes);
   /// Leaves the caller an empty tensor.
@@ -25,6 +28,7 @@ class BlockPool {
   std::int64_t most_held_bytes() const { return most_held_bytes_; }  ///< ever
 
  private:
+  Device& device_;
   std::vector<Tensor> free_;
   std::int64_t held_bytes_ = 0;
   std::int64_t most_held_bytes_ = 0;

@@ -6,12 +6,13 @@
 
 #include "trainers/parallel/block_pool.hpp"
 #include "trainers/parallel/clipping.hpp"
+#include "trainers/parallel/tensor_buffer.hpp"
 
 namespace muster::trainers {
 void broadcast(worker::ProcessGroup& group, std::span<Tensor* const> tensors, int root) {
   std::vector<std::shared_ptr<worker::Work>> under_way;
   for (auto* tensor : tensors) {
-    under_way.push_back(group.broadcast(worker::buffer_of(tensor->values()), root));
+    under_way.push_back(group.broadcast(buffer_of(*tensor), root));
   }
   for (auto& work : under_way) work->wait();
 }
@@ -50,8 +51,8 @@ void DataParallel::build_buckets(const std::vector<Parameter*>& parameters, Buck
       count += ready_order[place]->value.count();
     }
     const bool is_last = bucket.parameters.back() == parameters.front();
-    bucket.gradients = Tensor({count + (is_last ? 1 : 0)});
-    if (is_last) flag_ = &bucket.gradients.values().back();
+    bucket.gradients = Tensor({count + (is_last ? 1 : 0)}, bucket.parameters.front()->value.device());
+    if (is_last) flag_ = Tensor::part_of(bucket.gradients, count, {1});
     bucket.ready.assign(places.size(), false);
     buckets_.push_back(std::move(bucket));
   }
@@ -75,7 +76,7 @@ void DataParallel::mark_ready(Bucket& bucket, std::size_t place) {
   if (in_no_sync_) return;
   while (next_to_start_ < buckets_.size() && buckets_[next_to_start_].full()) {
     auto& full = buckets_[next_to_start_++];
-    full.work = group_.all_reduce(worker::buffer_of(full.gradients.values()), worker::ReduceOp::average);
+    full.work = group_.all_reduce(buffer_of(full.gradients), worker::ReduceOp::average);
   }
 }
 
@@ -92,7 +93,7 @@ void DataParallel::check_all_ready() const {
 }
 
 void DataParallel::raise_flag(bool raised) {
-  if (flag_) *flag_ = raised ? 1 : 0;
+  if (flag_.count() > 0) flag_.write(0, raised ? 1 : 0);
 }
 
 /// Forgets which gradients were given.
@@ -133,7 +134,7 @@ void DataParallel::finish_gradients() {
   }
   next_pass(Into::overwrite);
   next_to_start_ = 0;
-  flag_was_raised_ = flag_ && *flag_ > 0;
+  flag_was_raised_ = flag_.count() > 0 && flag_.read(0) > 0;
 }
 
 }  // namespace muster::trainers

@@ -60,7 +60,7 @@ class DataParallel final : public Parallelism {
 
   worker::ProcessGroup& group_;
   std::vector<Bucket> buckets_;
-  float* flag_ = nullptr;  ///< behind the last bucket's gradients
+  Tensor flag_;  ///< behind the last bucket's gradients
   bool flag_was_raised_ = false;
   bool in_no_sync_ = false;
   std::size_t next_to_start_ = 0;

@@ -16,6 +16,12 @@ std::int64_t parameters_of(Module& module) {
   return count;
 }
 
+/// Where the model's numbers lie.
+Device& device_of(Sequential& model) {
+  const auto parameters = model.parameters();
+  return parameters.empty() ? cpu_device() : parameters.front()->value.device();
+}
+
 bool keeps_whole(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::shard_optimizer || strategy == ShardingStrategy::no_shard;
 }
@@ -26,6 +32,7 @@ FullySharded::FullySharded(Sequential& model, ShardingGroups groups, ShardingOpt
     : model_(model),
       groups_(groups),
       options_(options),
+      pool_(device_of(model)),
       frees_after_forward_(options.strategy == ShardingStrategy::full_shard ||
                            options.strategy == ShardingStrategy::hybrid_shard) {
   make_units();

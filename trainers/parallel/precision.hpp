@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "muster/worker/process_group.hpp"
+#include "trainers/device/device.hpp"
 
 namespace muster::trainers {
 
@@ -16,12 +16,12 @@ struct MixedPrecision {
   worker::ElementType reduction = worker::ElementType::f32;   ///< of gradients over ranks: f32 or bf16
 };
 
-/// `count` numbers from float32 to `type` at `to` + `offset` (in numbers).
-void store_numbers(worker::ElementType type, void* to, std::int64_t offset, const float* from,
+/// `count` numbers from float32 to `type` at `to` + `offset` (in numbers), all in the device's memory.
+void store_numbers(Device& device, worker::ElementType type, void* to, std::int64_t offset, const float* from,
                    std::int64_t count);
-void store_zeros(worker::ElementType type, void* to, std::int64_t offset, std::int64_t count);
+void store_zeros(Device& device, worker::ElementType type, void* to, std::int64_t offset, std::int64_t count);
 /// The other way round.
-void load_numbers(worker::ElementType type, const void* from, std::int64_t offset, float* to,
+void load_numbers(Device& device, worker::ElementType type, const void* from, std::int64_t offset, float* to,
                   std::int64_t count);
 
 }  // namespace muster::trainers

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "trainers/parallel/ddp.hpp"
+#include "trainers/parallel/tensor_buffer.hpp"
 
 namespace muster::trainers {
 namespace {
@@ -23,7 +24,10 @@ void wait_for(std::shared_ptr<worker::Work>& work) {
 
 ShardedUnit::ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGroups groups,
                          UnitOptions options, BlockPool& pool)
-    : groups_(groups), options_(options), pool_(pool) {
+    : groups_(groups),
+      options_(options),
+      pool_(pool),
+      device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()) {
   lay_out(parameters);
   share_initial_values();
   cut();
@@ -68,15 +72,16 @@ void ShardedUnit::share_initial_values() {
 
 /// Keeps this rank's rows, and frees what the layers have held until now.
 void ShardedUnit::cut() {
-  masters_ = Tensor({part_count_});
-  own_gradients_ = Tensor({part_count_});
+  masters_ = Tensor({part_count_}, device_);
+  own_gradients_ = Tensor({part_count_}, device_);
+  if (options_.has_flag) raised_ = Tensor({1}, device_);
   for (auto& entry : entries_) {
     const auto own = rows_of_part(entry.shape.at(0), parts(), groups_.shard.rank());
     const auto shape = shape_of_rows(entry.shape, own);
     entry.shard->value = Tensor::part_of(masters_, entry.place_in_part, shape);
     entry.shard->gradient = Tensor::part_of(own_gradients_, entry.place_in_part, shape);
-    std::copy_n(entry.whole->value.data() + own.first * entry.columns, own.count * entry.columns,
-                entry.shard->value.data());
+    store_numbers(device_, ElementType::f32, entry.shard->value.data(), 0,
+                  entry.whole->value.data() + own.first * entry.columns, own.count * entry.columns);
     entry.whole->value = Tensor();
     entry.whole->gradient = Tensor();
     shards_.push_back({.parameter = entry.shard.get(),
@@ -84,12 +89,8 @@ void ShardedUnit::cut() {
                        .rows = own,
                        .first_copy = groups_.replicate.rank() == 0});
   }
-  if (options_.keep_whole && !values_in_place()) whole_values_ = Tensor({whole_count_});
-  if (options_.keep_whole && !gradients_in_place()) whole_gradients_ = Tensor({whole_count_});
-}
-
-worker::Buffer ShardedUnit::buffer(Tensor& block, ElementType type, std::int64_t count) const {
-  return {block.data(), static_cast<std::size_t>(count), type};
+  if (options_.keep_whole && !values_in_place()) whole_values_ = Tensor({whole_count_}, device_);
+  if (options_.keep_whole && !gradients_in_place()) whole_gradients_ = Tensor({whole_count_}, device_);
 }
 
 void ShardedUnit::show_values(const Tensor& block) {
@@ -104,12 +105,12 @@ void ShardedUnit::show_gradients(const Tensor& block) {
 void ShardedUnit::start_gather_as(ElementType type) {
   if (type != ElementType::f32) {
     outgoing_ = pool_.take(bytes_of(type, part_count_));
-    store_numbers(type, outgoing_.data(), 0, masters_.data(), part_count_);
+    store_numbers(device_, type, outgoing_.data(), 0, masters_.data(), part_count_);
   }
   incoming_ = pool_.take(bytes_of(type, part_count_ * parts()));
   gathering_ =
-      groups_.shard.all_gather(buffer(type == ElementType::f32 ? masters_ : outgoing_, type, part_count_),
-                               buffer(incoming_, type, part_count_ * parts()));
+      groups_.shard.all_gather(buffer_of(type == ElementType::f32 ? masters_ : outgoing_, type, part_count_),
+                               buffer_of(incoming_, type, part_count_ * parts()));
 }
 
 void ShardedUnit::finish_gather_as(ElementType type) {
@@ -120,7 +121,7 @@ void ShardedUnit::finish_gather_as(ElementType type) {
   for (auto& entry : entries_) {
     for (int part = 0; part < parts(); ++part) {
       const auto rows = rows_of_part(entry.shape.at(0), parts(), part);
-      load_numbers(type, incoming_.data(), part * part_count_ + entry.place_in_part,
+      load_numbers(device_, type, incoming_.data(), part * part_count_ + entry.place_in_part,
                    entry.whole->value.data() + rows.first * entry.columns, rows.count * entry.columns);
     }
   }
@@ -165,27 +166,27 @@ void ShardedUnit::make_room() {
   show_gradients(whole_gradients_);
 }
 
-void ShardedUnit::pack_gradients(void* to, bool flag) const {
+void ShardedUnit::pack_gradients(void* to, bool flag) {
   const auto type = options_.precision.reduction;
+  if (options_.has_flag) raised_.write(0, flag ? 1 : 0);
   for (int part = 0; part < parts(); ++part) {
     const auto begin = part * part_count_;
     for (const auto& entry : entries_) {
       const auto rows = rows_of_part(entry.shape.at(0), parts(), part);
       const auto count = rows.count * entry.columns;
       const auto padded = rows_of_part(entry.shape.at(0), parts(), 0).count * entry.columns;
-      store_numbers(type, to, begin + entry.place_in_part,
+      store_numbers(device_, type, to, begin + entry.place_in_part,
                     entry.whole->gradient.data() + rows.first * entry.columns, count);
-      store_zeros(type, to, begin + entry.place_in_part + count, padded - count);
+      store_zeros(device_, type, to, begin + entry.place_in_part + count, padded - count);
     }
-    const float raised = flag ? 1 : 0;
-    if (options_.has_flag) store_numbers(type, to, begin + part_count_ - 1, &raised, 1);
+    if (options_.has_flag) store_numbers(device_, type, to, begin + part_count_ - 1, raised_.data(), 1);
   }
 }
 
 void ShardedUnit::start_reduce(bool flag) {
   if (gradients_in_place()) {
-    if (options_.has_flag) own_gradients_.values().back() = flag ? 1 : 0;
-    replicating_ = groups_.replicate.all_reduce(buffer(own_gradients_, ElementType::f32, part_count_),
+    if (options_.has_flag) own_gradients_.write(part_count_ - 1, flag ? 1 : 0);
+    replicating_ = groups_.replicate.all_reduce(buffer_of(own_gradients_, ElementType::f32, part_count_),
                                                 worker::ReduceOp::average);
     return;
   }
@@ -196,8 +197,8 @@ void ShardedUnit::start_reduce(bool flag) {
   if (!options_.keep_whole) pool_.give_back(whole_gradients_);
   if (type != ElementType::f32) reduced_ = pool_.take(bytes_of(type, part_count_));
   scattering_ = groups_.shard.reduce_scatter(
-      buffer(to_reduce_, type, part_count_ * parts()),
-      buffer(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
+      buffer_of(to_reduce_, type, part_count_ * parts()),
+      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
       worker::ReduceOp::average);
 }
 
@@ -207,7 +208,7 @@ void ShardedUnit::finish_scatter() {
   pool_.give_back(to_reduce_);
   const auto type = options_.precision.reduction;
   replicating_ = groups_.replicate.all_reduce(
-      buffer(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
+      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
       worker::ReduceOp::average);
 }
 
@@ -215,11 +216,13 @@ void ShardedUnit::finish_reduce() {
   finish_scatter();
   wait_for(replicating_);
   if (options_.precision.reduction == ElementType::f32) return;
-  load_numbers(options_.precision.reduction, reduced_.data(), 0, own_gradients_.data(), part_count_);
+  load_numbers(device_, options_.precision.reduction, reduced_.data(), 0, own_gradients_.data(), part_count_);
   pool_.give_back(reduced_);
 }
 
-bool ShardedUnit::flag_was_raised() const { return options_.has_flag && own_gradients_.values().back() > 0; }
+bool ShardedUnit::flag_was_raised() const {
+  return options_.has_flag && own_gradients_.read(part_count_ - 1) > 0;
+}
 
 std::int64_t ShardedUnit::kept_bytes() const {
   const auto kept = masters_.count() + own_gradients_.count() +

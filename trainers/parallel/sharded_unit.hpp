@@ -80,8 +80,7 @@ class ShardedUnit {
   void show_gradients(const Tensor& block);
   void start_gather_as(worker::ElementType type);
   void finish_gather_as(worker::ElementType type);
-  void pack_gradients(void* to, bool flag) const;
-  worker::Buffer buffer(Tensor& block, worker::ElementType type, std::int64_t count) const;
+  void pack_gradients(void* to, bool flag);
   int parts() const { return groups_.shard.size(); }
   bool alone() const { return parts() == 1; }
   /// The whole values are the master copy itself; the gradients are reduced where they are written.
@@ -95,6 +94,7 @@ class ShardedUnit {
   ShardingGroups groups_;
   UnitOptions options_;
   BlockPool& pool_;
+  Device& device_;
   std::vector<Entry> entries_;
   std::vector<ParameterShard> shards_;
   std::int64_t part_count_ = 0;
@@ -102,6 +102,7 @@ class ShardedUnit {
 
   Tensor masters_;        ///< this rank's part of the values
   Tensor own_gradients_;  ///< and of the gradients
+  Tensor raised_;         ///< the flag, as it is packed
   Tensor whole_values_;   ///< empty while they are not here, unless kept
   Tensor whole_gradients_;
   bool gathered_ = false;

@@ -1,4 +1,4 @@
-// Products of matrices, by OpenBLAS. The letters say which factor is used transposed (n: as it lies, t:
+// Products of matrices, on the CPU by OpenBLAS. The letters say which factor is used transposed (n: as it lies, t:
 // transposed), as in BLAS.
 //
 // OpenBLAS gets one thread, unless OMP_NUM_THREADS or OPENBLAS_NUM_THREADS is set: a node runs several
@@ -9,11 +9,7 @@
 
 namespace muster::trainers {
 
-enum class Into : std::uint8_t {
-  overwrite,  ///< out = product; `out` is resized
-  add         ///< out += product; `out` has the product's shape already
-};
-
+/// `out` is resized, and comes to lie where the factors do; with Into::add it has the product's shape already.
 /// a (m, k), b (k, n) -> out (m, n).
 void multiply_nn(const Tensor& a, const Tensor& b, Tensor& out, Into into = Into::overwrite);
 /// a (m, k), b (n, k) -> out (m, n) = a bᵀ.

@@ -23,6 +23,13 @@ struct Parameter {
   /// first. Empty when nobody asked.
   std::function<void(Parameter&)> on_gradient_ready;
 
+  /// Value and gradient come to lie there. Before anything points into them.
+  void move_to(Device& device) {
+    if (&device == &value.device()) return;
+    value = value.clone_on(device);
+    gradient = gradient.clone_on(device);
+  }
+
   void gradient_is_ready() {
     if (on_gradient_ready) on_gradient_ready(*this);
   }

@@ -50,18 +50,32 @@ bool Checkpointer::agree_on_replication() const {
   return split[0] == 0;
 }
 
-std::vector<worker::TensorSlice> Checkpointer::slices() const {
+std::vector<worker::TensorSlice> Checkpointer::slices() {
   std::vector<worker::TensorSlice> slices;
   if (replicated_ && group_.rank() != 0) return slices;
-  for (const auto& shard : shards_)
+  for (const auto& shard : shards_) {
+    const bool on_host = shard.tensor->device().place() == worker::Place::host;
+    mirrors_.push_back(on_host ? Tensor() : Tensor(shard.tensor->shape()));
     slices.push_back({.name = shard.name,
                       .type = worker::ElementType::f32,
                       .shape = shard.full_shape,
                       .first_row = shard.rows.first,
                       .rows = shard.rows.count,
                       .saves = replicated_ || shard.first_copy,
-                      .data = shard.tensor->data()});
+                      .data = on_host ? shard.tensor->data() : mirrors_.back().data()});
+  }
   return slices;
+}
+
+/// Before a save. The mirrors are written only once the save before has read them: save() finishes that first.
+void Checkpointer::mirror_state() {
+  for (std::size_t i = 0; i < mirrors_.size(); ++i)
+    if (mirrors_[i].count() > 0) mirrors_[i].copy_from(*shards_[i].tensor);
+}
+
+void Checkpointer::load_mirrors() {
+  for (std::size_t i = 0; i < mirrors_.size(); ++i)
+    if (mirrors_[i].count() > 0) shards_[i].tensor->copy_from(mirrors_[i]);
 }
 
 void Checkpointer::resume(TrainingState& state) {
@@ -77,6 +91,7 @@ void Checkpointer::resume(TrainingState& state) {
   state = state_from(loaded->facts);
   optimizer_.steps_taken = state.step;
   saved_step_ = state.step;
+  load_mirrors();
   if (replicated_) {
     std::vector<Tensor*> all;
     for (const auto& shard : shards_) all.push_back(shard.tensor);
@@ -89,6 +104,7 @@ void Checkpointer::save(const TrainingState& state) {
   if (!checkpoint_) return;
   finish();
   const auto facts = facts_of(state, identity_);
+  mirror_state();
   if (options_.in_background) {
     checkpoint_->start_save(state.step, facts);
   } else {

@@ -49,12 +49,16 @@ class Checkpointer {
 
  private:
   bool agree_on_replication() const;
-  std::vector<worker::TensorSlice> slices() const;
+  std::vector<worker::TensorSlice> slices();
+  void mirror_state();
+  void load_mirrors();
   void conclude(const std::optional<worker::SaveOutcome>& outcome);
 
   CheckpointerOptions options_;
   RunIdentity identity_;
   std::vector<TensorShard> shards_;  ///< named as in the checkpoint
+  /// In the order of the shards, in the host's memory: what is saved and loaded of tensors that lie on a device.
+  std::vector<Tensor> mirrors_;
   Optimizer& optimizer_;
   worker::ProcessGroup& group_;
   Report& report_;

@@ -1,4 +1,5 @@
 // Accuracy and loss on a data set, computed by all ranks together: each takes its slice, the counts are added up.
+// `device` is the one on which the model's parameters lie.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,11 @@ struct Accuracy {
 };
 
 /// The same answer on every rank. Every sample counts once, also if they do not divide by the world's size.
-Accuracy evaluate(Module& model, const Dataset& dataset, worker::ProcessGroup& group);
+Accuracy evaluate(Module& model, const Dataset& dataset, worker::ProcessGroup& group,
+                  Device& device = cpu_device());
 
 /// Over all samples; the same on every rank.
-double mean_loss(Module& model, const Dataset& dataset, worker::ProcessGroup& group);
+double mean_loss(Module& model, const Dataset& dataset, worker::ProcessGroup& group,
+                 Device& device = cpu_device());
 
 }  // namespace muster::trainers

@@ -12,7 +12,8 @@ namespace {
 bool is_finite(float value) { return std::isfinite(value); }
 
 /// Empty if all are finite.
-std::string place_in(const std::string& name, const Tensor& tensor) {
+std::string place_in(const std::string& name, const Tensor& anywhere) {
+  const auto tensor = anywhere.clone_on(cpu_device());
   const auto values = tensor.values();
   const auto found = std::find_if_not(values.begin(), values.end(), is_finite);
   if (found == values.end()) return {};
@@ -29,10 +30,7 @@ std::string place_in(const std::string& name, const Tensor& tensor) {
 
 std::string text_of_number(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
 
-bool all_finite(const Tensor& tensor) {
-  const auto values = tensor.values();
-  return std::all_of(values.begin(), values.end(), is_finite);
-}
+bool all_finite(const Tensor& tensor) { return tensor.device().all_finite(tensor.data(), tensor.count()); }
 
 std::string first_not_finite(const Tensor& batch, const std::vector<Parameter*>& parameters,
                              const Tensor& outputs) {

@@ -7,6 +7,7 @@
 
 #include "muster/worker/permanent_error.hpp"
 #include "trainers/tensor/cross_entropy.hpp"
+#include "trainers/tensor/on_device.hpp"
 #include "trainers/training/finite.hpp"
 
 namespace muster::trainers {
@@ -32,7 +33,7 @@ std::int64_t next_attempt(worker::ProcessGroup& group, const std::filesystem::pa
 }
 
 void scale(Tensor& tensor, double factor) {
-  for (auto& value : tensor.values()) value *= static_cast<float>(factor);
+  tensor.device().scale(tensor.data(), static_cast<float>(factor), tensor.count());
 }
 
 }  // namespace
@@ -143,7 +144,7 @@ void Fit::train_step(StepBatch& step) {
 
 /// One forward and backward pass; returns the sum of its samples' losses.
 double Fit::train_piece(StepBatch::Piece& piece) {
-  auto& images = piece.batch.images;
+  auto& images = on_device(parts_.device, piece.batch.images, images_);
   const auto& logits = parts_.model.forward(images);
   const double loss = softmax_cross_entropy(logits, piece.batch.labels, logits_gradient_);
   check_loss(loss, images, logits);
@@ -205,7 +206,7 @@ void Fit::finish_stretch(double seconds) {
   if (state_.loss_samples > 0) report.loss = state_.loss_sum / static_cast<double>(state_.loss_samples);
   report.samples_per_s = static_cast<double>(stretch_samples_) / seconds;
   report.learning_rate = parts_.optimizer.learning_rate;
-  report.accuracy = evaluate(parts_.model, parts_.test, parts_.group);
+  report.accuracy = evaluate(parts_.model, parts_.test, parts_.group, parts_.device);
   parts_.report.stretch(report, state_);
   if (report.complete) {
     state_ = {.step = state_.step, .epoch = state_.epoch + 1, .global_batch = state_.global_batch};

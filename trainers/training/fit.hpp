@@ -69,6 +69,7 @@ struct FitParts {
   Checkpointer& checkpointer;
   Report& report;
   Supervision supervision = {};
+  Device& device = cpu_device();  ///< where the model's parameters lie
 };
 
 class Fit {
@@ -111,6 +112,7 @@ class Fit {
   TrainingState state_;
   Loader loader_;
   std::optional<AuditLog> audit_;
+  Tensor images_;  ///< a batch, where it has to be brought to a device
   Tensor logits_gradient_;
   double own_loss_sum_ = 0;  ///< since the last gather_loss, on this rank
   std::int64_t own_loss_samples_ = 0;

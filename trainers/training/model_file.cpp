@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "muster/worker/safetensors.hpp"
@@ -32,18 +31,20 @@ void load_one(const std::filesystem::path& path, const worker::SafetensorsFile& 
                                             parameter.name, name_of(found->type), text_of(found->shape),
                                             text_of(parameter.value.shape())));
   }
-  std::memcpy(parameter.value.data(), found->data, found->bytes());
+  parameter.value.device().copy_in(parameter.value.data(), found->data, found->bytes());
 }
 
 }  // namespace
 
 void export_parameters(const std::filesystem::path& path, const std::vector<Parameter*>& parameters) {
+  std::vector<Tensor> values;
   std::vector<worker::TensorRef> tensors;
   for (auto* parameter : parameters) {
+    values.push_back(parameter->value.clone_on(cpu_device()));
     tensors.push_back({.name = parameter->name,
                        .type = worker::ElementType::f32,
                        .shape = parameter->value.shape(),
-                       .data = parameter->value.data()});
+                       .data = values.back().data()});
   }
   worker::write_safetensors(path, tensors, {{"format", "pt"}});
 }

@@ -8,14 +8,14 @@
 namespace muster::worker {
 namespace {
 
-std::vector<int> ranks_where(std::span<const Place> places, auto holds) {
+std::vector<int> ranks_where(std::span<const WorkerPlace> places, auto holds) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < places.size(); ++r)
     if (holds(places[r])) ranks.push_back(static_cast<int>(r));
   return ranks;
 }
 
-void check_same_size(std::span<const Place> places) {
+void check_same_size(std::span<const WorkerPlace> places) {
   std::map<int, int> workers;
   for (const auto& place : places) ++workers[place.group_rank];
   const auto [first, expected] = *workers.begin();
@@ -28,15 +28,15 @@ void check_same_size(std::span<const Place> places) {
 
 }  // namespace
 
-std::vector<int> ranks_on_node(std::span<const Place> places, int rank) {
+std::vector<int> ranks_on_node(std::span<const WorkerPlace> places, int rank) {
   const auto own = places[static_cast<std::size_t>(rank)];
-  return ranks_where(places, [&](const Place& place) { return place.group_rank == own.group_rank; });
+  return ranks_where(places, [&](const WorkerPlace& place) { return place.group_rank == own.group_rank; });
 }
 
-std::vector<int> ranks_across_nodes(std::span<const Place> places, int rank) {
+std::vector<int> ranks_across_nodes(std::span<const WorkerPlace> places, int rank) {
   check_same_size(places);
   const auto own = places[static_cast<std::size_t>(rank)];
-  return ranks_where(places, [&](const Place& place) { return place.local_rank == own.local_rank; });
+  return ranks_where(places, [&](const WorkerPlace& place) { return place.local_rank == own.local_rank; });
 }
 
 }  // namespace muster::worker

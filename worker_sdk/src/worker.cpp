@@ -72,7 +72,7 @@ struct Worker::Impl {
   std::shared_ptr<StoreLink> store;
   std::unique_ptr<ProcessGroup> world;
   std::map<std::string, std::unique_ptr<ProcessGroup>> groups;
-  std::vector<Place> places;  ///< by rank; empty until somebody asks
+  std::vector<WorkerPlace> places;  ///< by rank; empty until somebody asks
 
   void connect(const Environment& environment, steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> make_gloo(const Members& members, steady_clock::time_point deadline);

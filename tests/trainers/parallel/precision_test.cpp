@@ -14,11 +14,11 @@ using worker::ElementType;
 
 float through_bf16(float value) {
   std::uint16_t stored[3] = {};
-  store_numbers(ElementType::bf16, stored, 1, &value, 1);
+  store_numbers(cpu_device(), ElementType::bf16, stored, 1, &value, 1);
   EXPECT_EQ(stored[0], 0);
   EXPECT_EQ(stored[2], 0);
   float loaded = 0;
-  load_numbers(ElementType::bf16, stored, 1, &loaded, 1);
+  load_numbers(cpu_device(), ElementType::bf16, stored, 1, &loaded, 1);
   return loaded;
 }
 
@@ -37,9 +37,9 @@ TEST(Precision, BFloat16KeepsTheUpperHalfRoundedToNearestEven) {
 TEST(Precision, Float32IsCopied) {
   const std::vector<float> values{1, 0.1F, -3};
   std::vector<float> stored(4, 9);
-  store_numbers(ElementType::f32, stored.data(), 1, values.data(), 3);
+  store_numbers(cpu_device(), ElementType::f32, stored.data(), 1, values.data(), 3);
   EXPECT_EQ(stored, (std::vector<float>{9, 1, 0.1F, -3}));
-  store_zeros(ElementType::f32, stored.data(), 0, 2);
+  store_zeros(cpu_device(), ElementType::f32, stored.data(), 0, 2);
   EXPECT_EQ(stored, (std::vector<float>{0, 0, 0.1F, -3}));
 }
 

@@ -1,5 +1,5 @@
-// A group of ranks that compute together. One interface, several backends (Gloo on CPUs; NCCL on GPUs later):
-// nothing above it may know which one it has.
+// A group of ranks that compute together. One interface, several backends (Gloo for the host's memory, NCCL for that of
+// GPUs): nothing above it may know which one it has.
 //
 // Every rank of the group must make the same calls in the same order, with the same element types and counts.
 // Calls may be made from one thread at a time. Buffers belong to the caller and must stay alive and untouched
@@ -26,11 +26,15 @@
 
 namespace muster::worker {
 
+/// Where memory lies: the processor can use it, or only the accelerator that the worker joined with can.
+enum class Place : std::uint8_t { host, device };
+
 /// Memory that a collective reads or writes: `count` elements of `type` at `data`.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
   ElementType type = ElementType::f32;
+  Place place = Place::host;
 
   std::size_t bytes() const { return count * size_of(type); }
 };
