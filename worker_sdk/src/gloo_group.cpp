@@ -12,21 +12,14 @@
 
 #include "worker_sdk/src/arguments.hpp"
 #include "worker_sdk/src/collectives.hpp"
-#include "worker_sdk/src/failure_report.hpp"
 #include "worker_sdk/src/lane.hpp"
+#include "worker_sdk/src/last_words.hpp"
 #include "worker_sdk/src/operation.hpp"
 
 namespace muster::worker {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-/// How long the last words of other ranks are waited for. They come within a round trip of the store after
-/// the connections close, from every rank that is still there.
-constexpr milliseconds last_words_timeout{1000};
-constexpr milliseconds last_words_recheck_timeout{50};
-constexpr std::size_t max_silent_ranks = 32;  ///< after so many the rest is not looked for
 
 /// The one place where a group breaks: what the first failure was, for all that comes after it.
 class Breakage {
@@ -51,13 +44,14 @@ class Breakage {
     failure.waited_for = names()(error.peer);
     // A time-out has closed every connection, here too: nobody is known to be lost then.
     const auto asked = error.timed_out ? others : mesh.closed_peers();
-    failure.asked = named(asked);
+    LastWordsBoard board(*store_, options_.mesh.prefix, names());
+    failure.asked = board.named(asked);
     if (!error.timed_out) failure.own.lost = failure.asked;
     std::string store_trouble;
     try {
-      store_->set(key(options_.mesh.rank), encode_last_words(failure.own));
+      board.leave(options_.mesh.rank, failure.own);
       mesh.close();
-      collect(asked, failure);
+      board.collect(asked, failure);
     } catch (const CollectiveError& no_store) {
       mesh.close();
       failure.asked = {failure.waited_for};
@@ -73,30 +67,7 @@ class Breakage {
   }
 
  private:
-  std::string key(int rank) const { return fmt::format("{}/last-words/{}", options_.mesh.prefix, rank); }
-
   const RankNames& names() const { return options_.mesh.names; }
-
-  std::vector<int> named(const std::vector<int>& ranks) const {
-    std::vector<int> result;
-    for (int rank : ranks) result.push_back(names()(rank));
-    return result;
-  }
-
-  void collect(const std::vector<int>& asked, Failure& failure) {
-    const auto deadline = steady_clock::now() + last_words_timeout;
-    std::size_t silent = 0;
-    for (int rank : asked) {
-      if (silent == max_silent_ranks) break;
-      const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-      const auto text = store_->get(key(rank), std::max(left, last_words_recheck_timeout));
-      const auto words = text ? decode_last_words(*text) : std::nullopt;
-      if (words)
-        failure.last_words[names()(rank)] = *words;
-      else
-        ++silent;
-    }
-  }
 
   const GlooOptions options_;
   const std::shared_ptr<KeyValueStore> store_;

@@ -11,8 +11,10 @@
 
 #include "worker_sdk/src/agent_channel.hpp"
 #include "worker_sdk/src/checked_group.hpp"
+#include "worker_sdk/src/device_group.hpp"
 #include "worker_sdk/src/gloo_group.hpp"
 #include "worker_sdk/src/local_address.hpp"
+#include "worker_sdk/src/placed_group.hpp"
 #include "worker_sdk/src/single_group.hpp"
 #include "worker_sdk/src/store_host.hpp"
 #include "worker_sdk/src/store_link.hpp"
@@ -76,6 +78,8 @@ struct Worker::Impl {
 
   void connect(const Environment& environment, steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> make_gloo(const Members& members, steady_clock::time_point deadline);
+  std::unique_ptr<ProcessGroup> with_accelerator(std::unique_ptr<ProcessGroup> group, const Members& members,
+                                                 steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> make_group(const Environment& environment, const Members& members);
   void learn_places(const Environment& environment, ProcessGroup& group);
 };
@@ -103,12 +107,28 @@ std::unique_ptr<ProcessGroup> Worker::Impl::make_gloo(const Members& members,
   return make_gloo_group(gloo, store);
 }
 
+std::unique_ptr<ProcessGroup> Worker::Impl::with_accelerator(std::unique_ptr<ProcessGroup> group,
+                                                             const Members& members,
+                                                             steady_clock::time_point deadline) {
+  if (!options.accelerator) return group;
+  std::unique_ptr<ProcessGroup> device;
+  if (options.device_backend == DeviceBackend::own)
+    device = make_device_group(*options.accelerator, store,
+                               {.prefix = members.prefix + "/device",
+                                .names = members.names,
+                                .rank = members.rank,
+                                .size = members.size,
+                                .join_timeout = until(deadline),
+                                .collective_timeout = options.collective_timeout});
+  return make_placed_group(std::move(group), std::move(device), *options.accelerator);
+}
+
 std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& environment,
                                                        const Members& members) {
-  if (members.size == 1) return make_single_group();
   const auto deadline = steady_clock::now() + options.join_timeout;
+  if (members.size == 1) return with_accelerator(make_single_group(), members, deadline);
   connect(environment, deadline);
-  auto formed = make_gloo(members, deadline);
+  auto formed = with_accelerator(make_gloo(members, deadline), members, deadline);
   if (environment.debug_collectives) {
     Members side = members;
     side.prefix += "/check";

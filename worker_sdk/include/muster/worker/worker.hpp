@@ -7,16 +7,26 @@
 #include <span>
 #include <string>
 
+#include "muster/worker/accelerator.hpp"
 #include "muster/worker/environment.hpp"
 #include "muster/worker/process_group.hpp"
 
 namespace muster::worker {
+
+/// What buffers on a device travel through.
+enum class DeviceBackend : std::uint8_t {
+  own,  ///< the accelerator's communicators (NCCL)
+  host  ///< Gloo, from copies in the host's memory
+};
 
 struct WorkerOptions {
   std::chrono::milliseconds join_timeout{300'000};        ///< reaching the store and forming the group
   std::chrono::milliseconds collective_timeout{600'000};  ///< each collective
   /// With MUSTER_DEBUG=collectives: after so long a rank that keeps the others waiting is named on stderr.
   std::chrono::milliseconds slow_rank_after{10'000};
+  /// With it, groups take buffers of Place::device. Must outlive the worker and its groups.
+  Accelerator* accelerator = nullptr;
+  DeviceBackend device_backend = DeviceBackend::own;
 };
 
 /// One for each process. Not thread-safe.
