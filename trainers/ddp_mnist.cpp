@@ -23,7 +23,8 @@ int train(int argc, char** argv) {
   if (exit_code) return *exit_code;
 
   // What the user may have got wrong comes first, before anyone waits for anyone.
-  auto worker = worker::Worker::join();
+  auto& device = device_for(options);
+  auto worker = worker::Worker::join(worker_options(options, device));
   const auto train_set = ImageDataset::load(options.data_dir, Split::train);
   const auto test_set = ImageDataset::load(options.data_dir, Split::test);
   auto model = multi_layer_perceptron({ImageDataset::kPixels, 256, ImageDataset::kClasses}, options.fit.seed);
@@ -33,6 +34,7 @@ int train(int argc, char** argv) {
                  .quiet = options.quiet,
                  .metrics_file = options.metrics_file});
   if (worker.is_rank_zero()) prepare_files(options, parameters);
+  for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
   check_agreement(group, describe(options), parameters);
@@ -48,7 +50,7 @@ int train(int argc, char** argv) {
                             group, report);
   const Supervision supervision{.progress = [&](std::int64_t step) { worker.progress(step); },
                                 .asked_to_save = [&] { return worker.asked_to_save(); }};
-  Fit fit({model, ddp, optimizer, group, train_set, test_set, checkpointer, report, supervision},
+  Fit fit({model, ddp, optimizer, group, train_set, test_set, checkpointer, report, supervision, device},
           options.fit);
   fit.run();
   if (fit.drained()) return worker.drained(fit.saved_step());

@@ -54,7 +54,8 @@ int train(int argc, char** argv) {
   const auto& trainer = options.trainer;
 
   // What the user may have got wrong comes first, before anyone waits for anyone.
-  auto worker = worker::Worker::join();
+  auto& device = device_for(trainer);
+  auto worker = worker::Worker::join(worker_options(trainer, device));
   const bool speaks = worker.is_rank_zero();
   const auto train_set = ImageDataset::load(trainer.data_dir, Split::train);
   const auto test_set = ImageDataset::load(trainer.data_dir, Split::test);
@@ -65,6 +66,7 @@ int train(int argc, char** argv) {
                  .quiet = trainer.quiet,
                  .metrics_file = trainer.metrics_file});
   if (speaks) prepare_files(trainer, parameters);
+  for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
   check_agreement(group, describe(options), parameters);
@@ -81,8 +83,9 @@ int train(int argc, char** argv) {
                             optimizer, group, report);
   const Supervision supervision{.progress = [&](std::int64_t step) { worker.progress(step); },
                                 .asked_to_save = [&] { return worker.asked_to_save(); }};
-  Fit fit({sharded, sharded, optimizer, group, train_set, test_set, checkpointer, report, supervision},
-          trainer.fit);
+  Fit fit(
+      {sharded, sharded, optimizer, group, train_set, test_set, checkpointer, report, supervision, device},
+      trainer.fit);
   fit.run();
   if (speaks && !trainer.quiet) print_memory(options, sharded.memory(optimizer), group.size());
   if (fit.drained()) return worker.drained(fit.saved_step());

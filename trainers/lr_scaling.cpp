@@ -50,7 +50,8 @@ int train(int argc, char** argv) {
   const auto [options, exit_code] = parse_trainer_options(argc, argv, program(data_file));
   if (exit_code) return *exit_code;
 
-  auto worker = worker::Worker::join();
+  auto& device = device_for(options);
+  auto worker = worker::Worker::join(worker_options(options, device));
   const auto data = data_file.empty() ? TableDataset::random(kSamples, kFeatures, kClasses, options.fit.seed)
                                       : TableDataset::load(data_file, kFeatures, kClasses);
   auto model = multi_layer_perceptron({kFeatures, kHidden, kClasses}, options.fit.seed);
@@ -60,6 +61,7 @@ int train(int argc, char** argv) {
                  .quiet = options.quiet,
                  .metrics_file = options.metrics_file});
   if (worker.is_rank_zero()) prepare_files(options, parameters);
+  for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
   check_agreement(group, describe(options), parameters);
@@ -75,11 +77,11 @@ int train(int argc, char** argv) {
                             group, report);
   const Supervision supervision{.progress = [&](std::int64_t step) { worker.progress(step); },
                                 .asked_to_save = [&] { return worker.asked_to_save(); }};
-  Fit fit({model, ddp, optimizer, group, data, data, checkpointer, report, supervision}, options.fit);
+  Fit fit({model, ddp, optimizer, group, data, data, checkpointer, report, supervision, device}, options.fit);
   fit.run();
   if (fit.drained()) return worker.drained(fit.saved_step());
 
-  const double loss = mean_loss(model, data, group);
+  const double loss = mean_loss(model, data, group, device);
   if (worker.is_rank_zero()) {
     fmt::print("lr_scaling: loss {:.6f} over all {} samples; global batch {}, learning rate {:g}\n", loss,
                data.size(), fit.state().global_batch, optimizer.learning_rate);

@@ -8,6 +8,8 @@
 #include <map>
 #include <string_view>
 
+#include "trainers/device/open_device.hpp"
+
 namespace muster::trainers {
 namespace {
 
@@ -113,6 +115,18 @@ void add_options(CLI::App& app, TrainerOptions& options) {
   app.add_option("--audit-dir", fit.audit_folder,
                  "record there which samples each step uses, for muster_audit");
   app.add_flag("--quiet", options.quiet, "no line for each epoch");
+  app.add_option(
+         "--device", options.device,
+         "where to compute: cpu, or cuda (this node's GPU number LOCAL_RANK; needs a build with CUDA)")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--backend", options.backend,
+                 "what parameters and gradients travel by: gloo, or nccl (--device=cuda's default)")
+      ->check(CLI::IsMember({"gloo", "nccl"}));
+}
+
+std::string backend_of(const TrainerOptions& options) {
+  return options.backend.value_or(options.device == "cuda" ? "nccl" : "gloo");
 }
 
 /// An unset variable of a shell makes `--export=` or `--export ""` of `--export=$FILE`; CLI11 would take the word after
@@ -139,6 +153,8 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
     app.parse(argc, argv);
     parsed.options.schedule.reference_batch = parsed.options.base_workers * parsed.options.fit.batch_size;
     parsed.options.fit.schedule = parsed.options.schedule;
+    if (parsed.options.backend == "nccl" && parsed.options.device != "cuda")
+      throw CLI::ValidationError("--backend", "nccl is for GPUs: it needs --device=cuda");
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     parsed.exit_code = 0;
@@ -161,7 +177,20 @@ Description describe(const TrainerOptions& options) {
           {"--keep", fit.keep == Keep::global_batch ? "global-batch" : "worker-batch"},
           {"--checkpoint-every", std::to_string(fit.checkpoint_every_steps)},
           {"--checkpoint-dir", options.checkpoints.folder.empty() ? "none" : "one"},
-          {"--audit-dir", fit.audit_folder.empty() ? "none" : "one"}};
+          {"--audit-dir", fit.audit_folder.empty() ? "none" : "one"},
+          {"--device", options.device},
+          {"--backend", backend_of(options)}};
+}
+
+Device& device_for(const TrainerOptions& options) {
+  return open_device(options.device, worker::Environment::read().local_rank);
+}
+
+worker::WorkerOptions worker_options(const TrainerOptions& options, Device& device) {
+  worker::WorkerOptions worker;
+  worker.accelerator = device.accelerator();
+  if (backend_of(options) == "gloo") worker.device_backend = worker::DeviceBackend::host;
+  return worker;
 }
 
 }  // namespace muster::trainers

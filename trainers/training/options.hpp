@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "muster/worker/worker.hpp"
 #include "trainers/training/agreement.hpp"
 #include "trainers/training/fit.hpp"
 
@@ -27,6 +28,9 @@ struct TrainerOptions {
   std::filesystem::path export_file;
   std::filesystem::path metrics_file;
   bool quiet = false;
+  std::string device = "cpu";  ///< or "cuda"
+  std::optional<std::string>
+      backend;  ///< of the device's collectives: "gloo", "nccl"; nothing: the device's own
 };
 
 /// Either options, or the exit code with which the program is to end now: 0 after --help, 2 after one line on
@@ -47,5 +51,10 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
 
 /// What must be the same on every rank.
 Description describe(const TrainerOptions& options);
+
+/// The device that --device asks for, for this worker. Throws std::invalid_argument where it cannot be had.
+Device& device_for(const TrainerOptions& options);
+/// How a worker with it joins.
+worker::WorkerOptions worker_options(const TrainerOptions& options, Device& device);
 
 }  // namespace muster::trainers
