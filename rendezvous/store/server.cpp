@@ -20,10 +20,15 @@ namespace muster::rendezvous {
 namespace {
 
 using boost::asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
 
 constexpr int events_at_once_max = 256;
 /// Then the executor's other work has its chance.
 constexpr int events_per_turn_max = 512;
+/// Longer only while requests come.
+constexpr std::chrono::milliseconds turn_length{1};
+/// That long a turn looks for the next request.
+constexpr std::chrono::microseconds idle_look{10};
 constexpr int accepts_per_turn_max = 256;
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::uint64_t listener_tag = ~std::uint64_t{0};
@@ -102,14 +107,25 @@ void StoreServer::Impl::arm() {
 
 void StoreServer::Impl::turn() {
   // Again as long as there is something: under load the way back through Asio's own epoll set, three system
-  // calls, would be half of what a request costs.
+  // calls, would be half of what a request costs. Looks a moment longer than that, since to be woken takes
+  // longer than most clients take to ask again. (No sched_yield meanwhile: a thread that has yielded to busy
+  // workers waits for their time slice to end, one that sleeps is woken at once.)
   epoll_event events[events_at_once_max];
-  int served = 0;
-  for (int count = 1; count > 0 && served < events_per_turn_max && !stopped_; served += count) {
-    count = ::epoll_wait(epoll_, events, events_at_once_max, 0);
+  const auto begin = Clock::now();
+  auto last_served = begin;
+  for (int served = 0; served < events_per_turn_max && !stopped_;) {
+    const int count = ::epoll_wait(epoll_, events, events_at_once_max, 0);
+    if (count < 0) return;
     for (int i = 0; i < count; ++i) {
       serve(events[i]);
       deliver_wakeups();
+    }
+    served += count;
+    const auto now = Clock::now();
+    if (count > 0) {
+      last_served = now;
+    } else if (now - last_served > idle_look || now - begin > turn_length) {
+      return;
     }
   }
 }
