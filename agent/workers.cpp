@@ -119,6 +119,7 @@ Result<void> Workers::start_one(Slot& slot) {
   request.stderr_fd = slot.log->child_stderr_fd();
   request.descriptor_limit = options_.descriptor_limit;
   request.guard_fd = guard_.fd();
+  request.cgroup_entrance = guard_.cgroup_entrance();
   request.cpus = spot_of(slot).cpus;
   const auto pid = spawn(executor_, request);
   if (!pid) return pid.error();

@@ -89,24 +89,37 @@ int kill_marked(const char* id) {
 
 // No event tells that a stranger's child died, so the search is repeated until it finds nothing, which is
 // after a few milliseconds unless something cannot be killed.
-void end_everything(const Groups& groups, const char* id) {
+void end_everything(const Groups& groups, const JobCgroup& cgroup, const char* id) {
   for (std::size_t index = 0; index < groups.size; ++index)
     static_cast<void>(::kill(-groups.known[index], SIGKILL));  // gone already, or not ours: nothing to do
-  for (int search = 0; search < max_searches && kill_marked(id) > 0; ++search) {
+  cgroup.kill_all();
+  for (int search = 0; search < max_searches && (kill_marked(id) > 0 || cgroup.has_processes()); ++search) {
     const timespec pause{0, pause_between_searches_ns};
     ::nanosleep(&pause, nullptr);
   }
 }
 
-[[noreturn]] void guard_main(int fd, const char* id) {
+void close_all_but(std::array<int, 3> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned from = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < 0) continue;
+    const auto number = static_cast<unsigned>(fd);
+    if (number > from) ::close_range(from, number - 1, 0);
+    from = number + 1;
+  }
+  ::close_range(from, ~0U, 0);
+}
+
+[[noreturn]] void guard_main(int channel, const JobCgroup& cgroup, const char* id) {
   ::setsid();
   ::prctl(PR_SET_NAME, "muster-guard");
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
-  const int channel = 3;
-  if (fd != channel) ::dup2(fd, channel);
   const int nothing = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard <= 2; ++standard) ::dup2(nothing, standard);
-  ::close_range(4, ~0U, 0);
+  const auto [above, folder] = cgroup.folders();
+  close_all_but({channel, above, folder});
+  cgroup.enter_and_leave();
 
   static Groups groups;
   for (;;) {
@@ -116,9 +129,13 @@ void end_everything(const Groups& groups, const char* id) {
     if (got <= 0) break;
     if (packet.operation == 'a') groups.add(packet.group);
     if (packet.operation == 'r') groups.remove(packet.group);
-    if (packet.operation == 'q') ::_exit(0);
+    if (packet.operation == 'q') {
+      cgroup.remove();
+      ::_exit(0);
+    }
   }
-  end_everything(groups, id);
+  end_everything(groups, cgroup, id);
+  cgroup.remove();
   ::_exit(0);
 }
 
@@ -139,30 +156,37 @@ Result<Guard> Guard::start() {
   UniqueFd ours(ends[0]);
   UniqueFd its(ends[1]);
   const std::string id = new_id();
+  JobCgroup cgroup = JobCgroup::make(id.substr(0, id.size() - 1));
   const pid_t pid = ::fork();
-  if (pid < 0) return errno_error("the guard process", errno);
+  if (pid < 0) {
+    cgroup.remove();
+    return errno_error("the guard process", errno);
+  }
   if (pid == 0) {
     ours.reset();
-    guard_main(its.get(), id.c_str());
+    guard_main(its.get(), cgroup, id.c_str());
   }
   // A muster started by a worker of another muster: its processes are to be found by both guards.
   const char* outer = std::getenv("MUSTER_AGENT");
-  return Guard(pid, std::move(ours), std::string("MUSTER_AGENT=") + (outer ? outer : "") + id);
+  return Guard(pid, std::move(ours), std::string("MUSTER_AGENT=") + (outer ? outer : "") + id,
+               std::move(cgroup));
 }
 
-Guard::Guard(pid_t pid, UniqueFd channel, std::string mark)
-    : pid_(pid), channel_(std::move(channel)), mark_(std::move(mark)) {}
+Guard::Guard(pid_t pid, UniqueFd channel, std::string mark, JobCgroup cgroup)
+    : pid_(pid), channel_(std::move(channel)), mark_(std::move(mark)), cgroup_(std::move(cgroup)) {}
 
 Guard::Guard(Guard&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       channel_(std::move(other.channel_)),
-      mark_(std::move(other.mark_)) {}
+      mark_(std::move(other.mark_)),
+      cgroup_(std::move(other.cgroup_)) {}
 
 Guard::~Guard() {
   if (pid_ < 0) return;
   channel_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  cgroup_.remove();  // where somebody killed the guard
 }
 
 // A guard that somebody killed cannot hear this; then there is nobody to tell.

@@ -6,14 +6,15 @@
 //   packet = operation:u8 zero:u8[3] group:i32     8 bytes, host byte order, same machine
 //   operation = 'a' this process group exists | 'r' it is gone | 'q' all is over, nothing is to be done
 //
-// End of file without 'q' is the agent's death. Then: SIGKILL to each group that exists, and to every process
-// that was started with the mark in its environment, until there is none.
+// End of file without 'q' is the agent's death. Then: SIGKILL to each group that exists, to all of the job's cgroup where
+// it has one, and to every process that was started with the mark in its environment, until there is none.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
 
+#include "agent/process/job_cgroup.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
@@ -35,17 +36,20 @@ class Guard {
   pid_t pid() const { return pid_; }
   /// For a worker's child side, between fork and exec: guard_announce(fd, getpid()).
   int fd() const { return channel_.get(); }
+  /// For the same: cgroup_enter(). It goes with the guard.
+  int cgroup_entrance() const { return cgroup_.entrance(); }
 
   /// The group was killed and has no member any more.
   void group_is_gone(pid_t group);
   void all_is_over();
 
  private:
-  Guard(pid_t pid, UniqueFd channel, std::string mark);
+  Guard(pid_t pid, UniqueFd channel, std::string mark, JobCgroup cgroup);
 
   pid_t pid_ = -1;
   UniqueFd channel_;
   std::string mark_;
+  JobCgroup cgroup_;
 };
 
 /// Safe between fork and exec. A guard that is gone is no error: the worker starts all the same.

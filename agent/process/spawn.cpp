@@ -84,6 +84,7 @@ bool set_up(const SpawnRequest& request, const CpuMask& cpus, pid_t agent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
   if (::getppid() != agent) ::_exit(exit_before_exec);  // it died before the line above took effect
   if (request.guard_fd >= 0) guard_announce(request.guard_fd, ::getpid());
+  cgroup_enter(request.cgroup_entrance);
   cpus.bind_this_process();
   if (!place_standard_descriptors(request)) return false;
   reset_signals();

@@ -22,6 +22,7 @@ struct SpawnRequest {
   int stderr_fd = 2;
   std::optional<::rlimit> descriptor_limit;  ///< the new process's; none: as here
   int guard_fd = -1;                         ///< Guard::fd(); -1: no guard
+  int cgroup_entrance = -1;                  ///< Guard::cgroup_entrance(); -1: no cgroup
   std::vector<int> cpus;                     ///< that it is bound to before its exec; empty: as here
 };
 

@@ -169,6 +169,21 @@ void fork_grandchild(const Words& words, bool own_session) {
   ::_exit(0);
 }
 
+// Nothing about it tells whose it is: a session of its own, and an environment of its own, which is empty.
+void fork_hidden_grandchild(const Words& words) {
+  std::string path = filled(words[0]);
+  const pid_t pid = ::fork();
+  if (pid < 0) die(std::string("fork: ") + std::strerror(errno));
+  if (pid > 0) return;
+  if (::setsid() < 0) die(std::string("setsid: ") + std::strerror(errno));
+  std::string program = "hidden", write_pid = "pid", then = "then", hang = "hang";
+  char* const arguments[] = {program.data(), write_pid.data(), path.data(),
+                             then.data(),    hang.data(),      nullptr};
+  char* const environment[] = {nullptr};
+  ::execve("/proc/self/exe", arguments, environment);
+  die(std::string("execve: ") + std::strerror(errno));
+}
+
 void wait_for_file(const Words& words) {
   const std::string path = filled(words[0]);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -289,6 +304,7 @@ constexpr Step kSteps[] = {
     {"eat", 1, eat_memory},                                                        // MiB
     {"grandchild", 2, [](const Words& words) { fork_grandchild(words, false); }},  // PIDFILE MILLISECONDS
     {"session-grandchild", 2, [](const Words& words) { fork_grandchild(words, true); }},
+    {"hidden-grandchild", 1, fork_hidden_grandchild},  // PIDFILE
     {"out", 2,
      [](const Words& words) { print(STDOUT_FILENO, words); }},  // LINES TEXT: "TEXT 0", "TEXT 1" ...
     {"err", 2, [](const Words& words) { print(STDERR_FILENO, words); }},
