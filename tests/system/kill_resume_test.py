@@ -1,8 +1,9 @@
 """A worker killed at any moment costs no bit: the parameters at the end are those of an undisturbed run.
 
-usage: kill_resume_test.py BIN_DIR KILLS MAX_STEPS [--seed S]
-Runs ddp_mnist on two workers once in peace, then KILLS times with SIGKILL to a random worker at a random moment,
-and compares the exported files byte by byte. A failure prints the seed that repeats it and keeps the folder.
+usage: kill_resume_test.py BIN_DIR TRAINER KILLS MAX_STEPS [--seed S]
+Runs the trainer (ddp_mnist on two workers, fsdp_mlp on four) once in peace, then KILLS times with SIGKILL to a random
+worker at a random moment, and compares the exported files byte by byte. A failure prints the seed that repeats it and
+keeps the folder.
 """
 
 import argparse
@@ -18,12 +19,15 @@ import tempfile
 import time
 
 LIMIT_S = 300
+TRAINERS = {"ddp_mnist": (2, ["--epochs=2", "--checkpoint-every=50"]),
+            "fsdp_mlp": (4, ["--epochs=2", "--checkpoint-every=20", "--hidden-dim=256"])}
 
 
 def command(options, folder):
-    return [os.path.join(options.bin, "muster"), "--standalone", "--nproc-per-node=2", "--max-restarts=3",
-            f"--log-dir={folder}/logs", os.path.join(options.bin, "ddp_mnist"), "--epochs=2",
-            f"--max-steps={options.max_steps}", f"--checkpoint-dir={folder}/ckpt", "--checkpoint-every=50",
+    workers, words = TRAINERS[options.trainer]
+    return [os.path.join(options.bin, "muster"), "--standalone", f"--nproc-per-node={workers}", "--max-restarts=3",
+            f"--log-dir={folder}/logs", os.path.join(options.bin, options.trainer), *words,
+            f"--max-steps={options.max_steps}", f"--checkpoint-dir={folder}/ckpt",
             f"--export={folder}/final.safetensors"]
 
 
@@ -77,6 +81,7 @@ def run(options, folder, kill_after_s=None, rank=0):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
+    parser.add_argument("trainer", choices=TRAINERS)
     parser.add_argument("kills", type=int)
     parser.add_argument("max_steps", type=int)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -93,14 +98,14 @@ def main():
     for attempt in range(options.kills):
         folder = os.path.join(base, f"kill-{attempt}")
         os.mkdir(folder)
-        moment_s, rank = dice.uniform(0, duration_s), dice.randrange(2)
+        moment_s, rank = dice.uniform(0, duration_s), dice.randrange(TRAINERS[options.trainer][0])
         try:
             _, killed = run(options, folder, moment_s, rank)
             got = digest(folder)
             assert got == expected, f"parameters differ: {got} is not {expected}"
         except AssertionError as fault:
             sys.exit(f"kill {attempt} of rank {rank} after {moment_s:.3f} s: {fault}\nkept in {folder}; again: "
-                     f"{' '.join(sys.argv[:4])} --seed {options.seed}")
+                     f"{' '.join(sys.argv[:5])} --seed {options.seed}")
         delivered += killed
         shutil.rmtree(folder)
     shutil.rmtree(base)
