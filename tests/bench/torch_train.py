@@ -69,4 +69,5 @@ def main():
         print(steps * batch * world / (time.perf_counter() - began))
 
 
-main()
+if __name__ == "__main__":
+    main()
