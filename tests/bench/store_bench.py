@@ -1,6 +1,6 @@
 """Our worker store beside PyTorch's own server, under the same clients in the same run.
 
-usage: store_bench.py BIN_DIR [--python PYTHON]... [--repeat N] [--small]
+usage: store_bench.py BIN_DIR [--python PYTHON]... [--repeat N] [--small] | --scale CLIENTS [--p99-ms N] [--bytes N]
 
 Two kinds of clients: the native load generator (store_load), for servers that speak dialect C (ours, and PyTorch's
 from 2.1 on), and PyTorch's own client from one process. PYTHON is an interpreter that has PyTorch. Each figure is
@@ -97,6 +97,19 @@ def connections(load, server, count):
     return found
 
 
+def at_scale(options):
+    """As many clients as a large job has, each with a request under way: what one waits, and what one costs."""
+    server = Server("ours", [os.path.join(options.bin_dir, "store_server")])
+    load = os.path.join(options.bin_dir, "store_load")
+    found = connections(load, server, options.scale)
+    found.update(run([load, "--port", str(server.port), "check", "--clients", str(options.scale), "--limit", "2"]))
+    server.stop()
+    print(json.dumps(found))
+    if found["p99_us"] > 1000 * options.p99_ms or found["bytes"] > options.bytes:
+        sys.exit(f"{options.scale} clients: the 99th percentile of a CHECK may take {options.p99_ms} ms, a client "
+                 f"{options.bytes} bytes of the server")
+
+
 REPLY_BYTES = {"set": 1, "get": 72, "add": 8, "check": 1}  # of store_load's requests
 
 
@@ -110,6 +123,8 @@ def measures(small):
     yield "WAIT wake-up, 64 waiters", ["wake", "--clients", "64", "--limit", str(limit)]
     for n in (8,) if small else (64, 256, 1000):
         yield f"gloo mesh, {n} ranks", ["mesh", "--clients", str(n)]
+    if not small:
+        yield "CHECK, 10,000 clients", ["check", "--clients", "10000", "--limit", str(limit)]
     n = 50 if small else 1000
     yield f"wake-up beside {n} CHECKs/s", ["monitor", "--clients", str(n), "--limit", str(limit * 2)]
 
@@ -202,7 +217,12 @@ def main():
     parser.add_argument("--python", action="append", default=[])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--scale", type=int, help="only so many clients of our server, within these bounds")
+    parser.add_argument("--p99-ms", type=float, default=6000)
+    parser.add_argument("--bytes", type=float, default=4096)
     options = parser.parse_args()
+    if options.scale:
+        return at_scale(options)
     leave_the_network()
     turns = 1 if options.small else options.repeat
     our_command = [os.path.join(options.bin_dir, "store_server")]
