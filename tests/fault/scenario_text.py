@@ -20,7 +20,7 @@
     expect exit 0 of all
 
 An empty line ends the head. What follows is done in this order, a sentence a line (sentences.py; `scripts/chaos
---sentences` lists them). Words with spaces stand in double quotes; {folder} is the run's own folder.
+sentences` lists them). Words with spaces stand in double quotes; {folder} is the run's own folder.
 """
 
 import os
