@@ -1,6 +1,7 @@
 // The launcher's exit code, for each way in which a job can end.
 #include <gmock/gmock.h>
 
+#include "tests/support/without_descriptors.hpp"
 #include "tests/system/muster_job.hpp"
 
 namespace muster::test {
@@ -108,6 +109,7 @@ TEST(ExitCode, ALogFolderThatCannotBeMadeIsTheLaunchersOwnFailure) {
 }
 
 TEST(ExitCode, WithoutDescriptorsForItsWorkersItIsTheLaunchersOwnFailure) {
+  MUSTER_NEEDS_NO_DESCRIPTOR_FOR_TYPE_CHECKS();
   const Job job;
   for (const char* options : {"", "--max-restarts=2"}) {
     const std::string command =

@@ -10,6 +10,8 @@
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/write.hpp>
 
+#include "tests/support/without_descriptors.hpp"
+
 namespace muster::agent {
 namespace {
 
@@ -198,6 +200,7 @@ class NoDescriptorLeft {
 };
 
 TEST_F(WorkerChannelTest, WithoutDescriptorsWorkersWaitAtTheDoorAndItDoesNotSpin) {
+  MUSTER_NEEDS_NO_DESCRIPTOR_FOR_TYPE_CHECKS();
   auto worker = connect();
   worker.say("hello 1 2 0\n");
   {

@@ -13,6 +13,7 @@
 
 #include "rendezvous/store/wire.hpp"
 #include "tests/rendezvous/store/running_store.hpp"
+#include "tests/support/without_descriptors.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -314,10 +315,7 @@ TEST(StoreServer, M3_ThousandsOfConnectionsAtOnceAreAllServed) {
 }
 
 TEST(StoreServer, RunningOutOfDescriptorsKeepsClientsInTheBacklog) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP()
-      << "UBSan looks at types through pipes, and calls every one invalid once there are no descriptors left";
-#endif
+  MUSTER_NEEDS_NO_DESCRIPTOR_FOR_TYPE_CHECKS();
   RunningStore store;
   RawClient early(store.port());
   store.await("the first is there", [](auto& c) { return c.connections == 1; });
