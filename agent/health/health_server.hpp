@@ -1,6 +1,4 @@
 // This node's health over HTTP, read only, at a TCP port or a Unix socket.
-//
-// Bounded like the daemon's: small requests, few connections, each with a deadline.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,6 +9,7 @@
 
 #include "agent/health/health_page.hpp"
 #include "base/error.hpp"
+#include "base/http_pages.hpp"
 
 namespace muster::agent {
 
@@ -18,10 +17,6 @@ namespace muster::agent {
 /// the io then calls nothing of it any more.
 class HealthServer {
  public:
-  static constexpr int kMaxConnections = 32;
-  static constexpr std::uint32_t kMaxRequestBytes = 8 * 1024;
-  static constexpr Duration kIdleLimit = std::chrono::seconds(10);
-
   using Answer = std::function<HealthAnswer(std::string_view target)>;
 
   /// `where`: "HOST:PORT" (port 0: the kernel chooses) or "unix:PATH". A Unix socket that a dead process left at the
@@ -37,14 +32,13 @@ class HealthServer {
   void stop();
 
  private:
-  struct Running;
-  HealthServer() = default;
+  explicit HealthServer(Answer answer);
   Result<void> listen_at_port(boost::asio::io_context& io, const std::string& where);
   Result<void> listen_at_path(boost::asio::io_context& io, const std::string& path);
 
   std::string address_;
   std::string path_;  ///< of a Unix socket that is ours
-  std::shared_ptr<Running> running_;
+  HttpPages pages_;
 };
 
 }  // namespace muster::agent

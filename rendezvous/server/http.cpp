@@ -1,32 +1,11 @@
 #include "rendezvous/server/http.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
-
 #include "rendezvous/server/status_json.hpp"
 
 namespace muster::rendezvous {
 namespace {
 
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
-using boost::system::error_code;
-using Stream = boost::beast::basic_stream<asio::ip::tcp, asio::io_context::executor_type>;
-
-constexpr std::string_view kBearer = "Bearer ";
 constexpr std::string_view kJobs = "/v1/jobs";
-
-std::string_view bearer_in(const http::request<http::empty_body>& request) {
-  const auto field = request[http::field::authorization];
-  const std::string_view value(field.data(), field.size());
-  return value.starts_with(kBearer) ? value.substr(kBearer.size()) : std::string_view();
-}
 
 // "%2F" and its like, as job ids may need them.
 std::string percent_decoded(std::string_view text) {
@@ -50,11 +29,12 @@ HttpAnswer problem(int status, const std::string& why) {
 
 }  // namespace
 
-HttpAnswer answer_http(const Daemon& daemon, std::string_view target, std::string_view bearer) {
-  target = target.substr(0, target.find('?'));
+HttpAnswer answer_http(const Daemon& daemon, const HttpRequest& request) {
+  const auto target = request.target.substr(0, request.target.find('?'));
   if (target == "/healthz") return {200, "text/plain", "ok\n"};
   const auto& token = daemon.options().token;
-  if (token && !token->matches(bearer)) return problem(401, "this daemon wants its token as a bearer token");
+  if (token && !token->matches(request.bearer))
+    return problem(401, "this daemon wants its token as a bearer token");
   if (target == "/metrics") return {200, "text/plain; version=0.0.4", metrics_text(daemon)};
   if (target == kJobs) {
     Json all = Json::array();
@@ -69,60 +49,15 @@ HttpAnswer answer_http(const Daemon& daemon, std::string_view target, std::strin
   return {200, "application/json", dump(json)};
 }
 
+HttpServer::HttpServer(boost::asio::io_context& io, const Daemon& daemon)
+    : io_(io), pages_([&daemon](const HttpRequest& request) { return answer_http(daemon, request); }) {}
+
 Result<Endpoint> HttpServer::listen(const Endpoint& endpoint) {
   auto acceptors = listen_on(io_, endpoint);
   if (!acceptors) return acceptors.error();
-  acceptors_ = std::move(*acceptors);
-  for (auto& acceptor : acceptors_) asio::co_spawn(io_, accept_all(acceptor, running_), asio::detached);
-  return Endpoint{endpoint.host, acceptors_.front().local_endpoint().port()};
-}
-
-void HttpServer::stop() {
-  running_->stopped = true;
-  for (auto& acceptor : acceptors_) {
-    error_code ignored;
-    acceptor.close(ignored);
-  }
-}
-
-asio::awaitable<void> HttpServer::accept_all(TcpAcceptor& acceptor, std::shared_ptr<Running> running) {
-  while (!running->stopped) {
-    error_code error;
-    auto socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
-    if (running->stopped) co_return;
-    if (!error && running->connections < kMaxConnections) {
-      ++running->connections;
-      asio::co_spawn(io_, serve(std::move(socket), running),
-                     [running](const std::exception_ptr&) { --running->connections; });
-    } else if (error && error != asio::error::connection_aborted) {
-      asio::steady_timer pause(io_, std::chrono::milliseconds(200));  // no file descriptors: wait for some
-      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-    }
-  }
-}
-
-asio::awaitable<void> HttpServer::serve(TcpSocket socket, std::shared_ptr<Running> running) {
-  Stream stream(std::move(socket));
-  boost::beast::flat_buffer buffer(kMaxRequestBytes);
-  while (!running->stopped) {
-    stream.expires_after(kIdleLimit);
-    http::request<http::empty_body> request;
-    error_code error;
-    co_await http::async_read(stream, buffer, request, asio::redirect_error(asio::use_awaitable, error));
-    if (error || running->stopped) co_return;
-    const bool get = request.method() == http::verb::get || request.method() == http::verb::head;
-    auto answer =
-        get ? answer_http(daemon_, {request.target().data(), request.target().size()}, bearer_in(request))
-            : problem(405, "this server only answers GET");
-    http::response<http::string_body> response(static_cast<http::status>(answer.status), request.version());
-    response.set(http::field::content_type, answer.content_type);
-    response.keep_alive(request.keep_alive());
-    response.body() = std::move(answer.body);
-    response.prepare_payload();
-    if (request.method() == http::verb::head) response.body().clear();
-    co_await http::async_write(stream, response, asio::redirect_error(asio::use_awaitable, error));
-    if (error || !response.keep_alive()) co_return;
-  }
+  const auto port = acceptors->front().local_endpoint().port();
+  for (auto& acceptor : *acceptors) pages_.serve_at(std::move(acceptor));
+  return Endpoint{endpoint.host, port};
 }
 
 }  // namespace muster::rendezvous
