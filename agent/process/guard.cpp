@@ -99,26 +99,15 @@ void end_everything(const Groups& groups, const JobCgroup& cgroup, const char* i
   }
 }
 
-void close_all_but(std::array<int, 3> kept) {
-  std::sort(kept.begin(), kept.end());
-  unsigned from = STDERR_FILENO + 1;
-  for (const int fd : kept) {
-    if (fd < 0) continue;
-    const auto number = static_cast<unsigned>(fd);
-    if (number > from) ::close_range(from, number - 1, 0);
-    from = number + 1;
-  }
-  ::close_range(from, ~0U, 0);
-}
-
-[[noreturn]] void guard_main(int channel, const JobCgroup& cgroup, const char* id) {
+[[noreturn]] void guard_main(int fd, const JobCgroup& cgroup, const char* id) {
   ::setsid();
   ::prctl(PR_SET_NAME, "muster-guard");
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
+  const int channel = 3;
+  if (fd != channel) ::dup2(fd, channel);
   const int nothing = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard <= 2; ++standard) ::dup2(nothing, standard);
-  const auto [above, folder] = cgroup.folders();
-  close_all_but({channel, above, folder});
+  ::close_range(4, ~0U, 0);
   cgroup.enter_and_leave();
 
   static Groups groups;

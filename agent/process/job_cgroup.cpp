@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
 #include <string_view>
@@ -55,8 +56,8 @@ void remove_left_behind(const fs::path& folder, const fs::path& proc) {
   }
 }
 
-UniqueFd open_in(int folder, const char* name, int flags) {
-  return UniqueFd(::openat(folder, name, flags | O_CLOEXEC));
+UniqueFd open_file(const std::string& path, int flags) {
+  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC));
 }
 
 }  // namespace
@@ -81,12 +82,14 @@ JobCgroup JobCgroup::make(const std::string& id, const fs::path& proc) {
     return {};
   remove_left_behind(*above, proc);
   JobCgroup made;
-  made.name_ = std::string(kPrefix) + id;
-  made.above_.reset(::open(above->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!made.above_ || ::mkdirat(made.above_.get(), made.name_.c_str(), 0755) != 0) return {};
-  made.folder_.reset(::openat(made.above_.get(), made.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  made.entrance_ = open_in(made.folder_.get(), "cgroup.procs", O_WRONLY);
-  if (!made || !open_in(made.folder_.get(), "cgroup.kill", O_WRONLY)) {  // Linux before 5.14 has no such file
+  made.folder_ = *above / (std::string(kPrefix) + id);
+  made.kill_file_ = made.folder_ + "/cgroup.kill";
+  made.events_file_ = made.folder_ + "/cgroup.events";
+  made.entrance_file_ = made.folder_ + "/cgroup.procs";
+  made.exit_file_ = *above / "cgroup.procs";
+  if (::mkdir(made.folder_.c_str(), 0755) != 0) return {};
+  made.entrance_ = open_file(made.entrance_file_, O_WRONLY);
+  if (!made || !open_file(made.kill_file_, O_WRONLY)) {  // Linux before 5.14 has no such file
     made.remove();
     return {};
   }
@@ -94,25 +97,25 @@ JobCgroup JobCgroup::make(const std::string& id, const fs::path& proc) {
 }
 
 void JobCgroup::enter_and_leave() const {
-  cgroup_enter(entrance());
-  const auto back = open_in(above_.get(), "cgroup.procs", O_WRONLY);
-  if (back) cgroup_enter(back.get());
+  for (const std::string& file : {std::cref(entrance_file_), std::cref(exit_file_)})
+    cgroup_enter(open_file(file, O_WRONLY).get());
 }
 
 void JobCgroup::kill_all() const {
-  const auto kill = open_in(folder_.get(), "cgroup.kill", O_WRONLY);
+  const auto kill = open_file(kill_file_, O_WRONLY);
   if (kill) put(kill.get(), "1");
 }
 
 bool JobCgroup::has_processes() const {
-  const auto events = open_in(folder_.get(), "cgroup.events", O_RDONLY);
+  const auto events = open_file(events_file_, O_RDONLY);
   char text[256];
   const ssize_t size = events ? ::read(events.get(), text, sizeof text) : -1;
   return size > 0 && ::memmem(text, static_cast<std::size_t>(size), "populated 1", 11) != nullptr;
 }
 
+// By somebody else already, or not empty: nothing to do.
 void JobCgroup::remove() const {
-  if (above_) static_cast<void>(::unlinkat(above_.get(), name_.c_str(), AT_REMOVEDIR));
+  if (!folder_.empty()) static_cast<void>(::rmdir(folder_.c_str()));
 }
 
 void cgroup_enter(int entrance) {

@@ -5,7 +5,6 @@
 // not ours to write, controllers handed down from the agent's) there is none, and nothing here does anything.
 #pragma once
 
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -29,21 +28,21 @@ class JobCgroup {
   /// For cgroup_enter() in a child, between fork and exec; -1: none.
   int entrance() const { return entrance_.get(); }
 
-  // For the guard: no allocation, no error (what cannot be done, is not).
+  // For the guard, too: no allocation, no descriptor that is kept, no error (what cannot be done, is not).
 
   /// The first process to enter any cgroup waits some 10 ms for the kernel; those after it do not.
   void enter_and_leave() const;
   void kill_all() const;
   bool has_processes() const;
   void remove() const;
-  /// What the guard must leave open; -1: none.
-  std::array<int, 2> folders() const { return {above_.get(), folder_.get()}; }
 
  private:
-  UniqueFd above_;
-  UniqueFd folder_;
+  std::string folder_;
+  std::string kill_file_;
+  std::string events_file_;
+  std::string entrance_file_;
+  std::string exit_file_;  ///< the entrance of the cgroup above
   UniqueFd entrance_;
-  std::string name_;
 };
 
 /// This process and all that it starts from now on belong to it. Safe between fork and exec.
