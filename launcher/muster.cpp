@@ -1,4 +1,5 @@
 // muster: starts a program once for each rank, on this node, and sees it through to its end.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -92,10 +93,16 @@ int launch(const std::vector<std::string>& words, pid_t parent) {
   return run_job(std::move(plan), *guard);
 }
 
+/// Else the first socket that is opened here would become a worker's standard input.
+void open_standard_input() {
+  if (::fcntl(STDIN_FILENO, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDONLY));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const pid_t parent = ::getppid();
+  open_standard_input();
   try {
     return launch({argv + 1, argv + argc}, parent);
   } catch (const std::exception& error) {

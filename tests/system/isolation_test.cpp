@@ -68,6 +68,14 @@ std::vector<std::string> bound_addresses(const std::set<std::string>& inodes) {
   return addresses;
 }
 
+TEST(Isolation, O3_AWorkerWithoutStandardInputGetsNoSocketOfTheLaunchers) {
+  const Job job;
+  const auto ended =
+      run({"/bin/sh", "-c", "exec " + kMuster + " --no-python readlink /proc/self/fd/0 <&-"}, job.options());
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, ::testing::HasSubstr("/dev/null"));
+}
+
 TEST(Isolation, OnlyLoopbackIsBound) {
   const Job job;
   Program program(muster_command("--nproc-per-node=2", "out 1 up then wait"), job.options());
