@@ -42,11 +42,13 @@ def await_shown(run, names, text):
 
 @sentence("await that HOSTS are in a round of NUMBER")
 def await_round(run, names, nodes):
-    """As many nodes as that, in the newest round."""
-    wanted = re.compile(rf"muster: round \d+: {nodes} nodes?,")
-    for name in run.scenario.resolve(names):
-        run.await_that(lambda: run.round_lines(name) and wanted.match(run.round_lines(name)[-1]),
-                       f"{name} is in a round of {nodes} nodes")
+    """The newest of each, and the same: one that was away may still stand in an older round of this size."""
+    wanted = re.compile(rf"muster: round (\d+): {nodes} nodes?,")
+
+    def together():
+        newest = [wanted.match((run.round_lines(name) or [""])[-1]) for name in run.scenario.resolve(names)]
+        return all(newest) and len({match[1] for match in newest}) == 1
+    run.await_that(together, f"{names} are in one round of {nodes} nodes")
 
 
 @sentence("await NUMBER workers")
