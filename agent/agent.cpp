@@ -101,6 +101,7 @@ void Agent::wait_for_signal() {
   stop_signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (error) return;
     wait_for_signal();
+    if (stop_signal_unix_ms_ == 0) stop_signal_unix_ms_ = unix_time_ms();
     take(StopSignal{signal_number});
   });
 }
@@ -220,6 +221,7 @@ void Agent::carry_out(const Finish& effect) {
   AgentResult result;
   result.outcome = effect.outcome;
   result.stop_signal = effect.stop_signal;
+  result.stop_signal_unix_ms = effect.stop_signal > 0 ? stop_signal_unix_ms_ : 0;
   result.stop_grace = effect.stop_grace;
   result.exit_code =
       effect.left_survivors ? kUncleanExitCode : exit_code_of(effect.outcome, effect.stop_signal);

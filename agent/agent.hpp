@@ -37,8 +37,9 @@ inline constexpr int kUncleanExitCode = 71;  // EX_OSERR
 
 struct AgentResult {
   rendezvous::Outcome outcome;
-  int stop_signal = 0;    ///< the signal from outside that ended it, or 0
-  Duration stop_grace{};  ///< that it gave
+  int stop_signal = 0;                   ///< the signal from outside that ended it, or 0
+  std::int64_t stop_signal_unix_ms = 0;  ///< when it came
+  Duration stop_grace{};                 ///< that it gave
   int exit_code = 0;
   std::vector<WorkerRecord> workers;  ///< of the newest rounds, in order of their start
   int workers_left_out = 0;           ///< of older rounds
@@ -107,6 +108,7 @@ class Agent {
 
   std::deque<Event> events_;  ///< as many as one effect brings about: a few for each worker
   bool stepping_ = false;
+  std::int64_t stop_signal_unix_ms_ = 0;  ///< of the first one
   std::optional<Instant> armed_for_;
   std::vector<int> open_stores_;  ///< at most two
   std::function<void(AgentResult)> done_;

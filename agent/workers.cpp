@@ -241,8 +241,11 @@ Result<void> Workers::signal(const SignalWorker& wanted) {
     slot.whole_group_has_it = whole_group;
   }
   if (lingers) descendants_.signal_strays_of(kin_of(slot), wanted.signal_number);
-  return whole_group ? slot.process->signal_group(wanted.signal_number)
-                     : slot.process->signal_main(wanted.signal_number);
+  const auto send = whole_group ? &WorkerProcess::signal_group : &WorkerProcess::signal_main;
+  const auto sent = (slot.process.get()->*send)(wanted.signal_number);
+  // One that is stopped (SIGSTOP, a debugger's Ctrl-Z) would hear of it only when it goes on.
+  if (sent && !kill) static_cast<void>((slot.process.get()->*send)(SIGCONT));
+  return sent;
 }
 
 void Workers::kill_rest(Slot& slot) {

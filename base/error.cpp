@@ -6,17 +6,19 @@ namespace muster {
 
 namespace {
 
-/// A sentence is one line, whatever names it quotes.
+std::string shown(char c) {
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte >= 0x20 && byte != 0x7f) return {c};
+  constexpr const char* kDigits = "0123456789abcdef";
+  return {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+/// A sentence is one line and moves no cursor, whatever names it quotes.
 std::string in_one_line(const std::string& text) {
   std::string line;
-  for (const char c : text) {
-    if (c == '\n')
-      line += "\\n";
-    else if (c == '\r')
-      line += "\\r";
-    else
-      line += c;
-  }
+  for (const char c : text) line += shown(c);
   return line;
 }
 

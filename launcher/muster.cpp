@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <boost/system/system_error.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "agent/report/report.hpp"
+#include "base/standard_output.hpp"
 #include "launcher/answers.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/expected_place.hpp"
@@ -33,8 +35,8 @@ int complain(const Error& error, int exit_code) {
 }
 
 int print(const std::string& text) {
-  const bool printed = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  return printed ? 0 : agent::kLauncherFailedExitCode;
+  static_cast<void>(std::fputs(text.c_str(), stdout));
+  return flush_standard_output("muster") ? 0 : agent::kLauncherFailedExitCode;
 }
 
 // --dry-run: as far as it can be known without starting, binding or making anything.
@@ -105,6 +107,12 @@ int main(int argc, char** argv) {
   open_standard_input();
   try {
     return launch({argv + 1, argv + argc}, parent);
+  } catch (const boost::system::system_error& error) {
+    const bool few = error.code() == boost::system::errc::too_many_files_open;
+    return complain(
+        Error{"this launcher failed", error.what(),
+              few ? "raise the limit of open files, `ulimit -n`" : "the workers are ended with it"},
+        agent::kLauncherFailedExitCode);
   } catch (const std::exception& error) {
     return complain(Error{"this launcher failed", error.what(), "the workers are ended with it"},
                     agent::kLauncherFailedExitCode);

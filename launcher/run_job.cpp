@@ -133,6 +133,7 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job, const Console
   report.node = plan.node;
   report.outcome = result.outcome;
   report.stop_signal = result.stop_signal;
+  report.stop_signal_unix_ms = result.stop_signal_unix_ms;
   report.stop_grace = result.stop_grace;
   report.workers = result.workers;
   report.workers_left_out = result.workers_left_out;

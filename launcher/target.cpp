@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -119,8 +120,34 @@ Result<void> check_interpreter(const std::string& path, const Environment& envir
   return {};
 }
 
+// The kernel runs more than scripts and programs only where an interpreter is registered for it.
+bool other_formats_are_registered() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/sys/fs/binfmt_misc", error))
+    if (entry.path().filename() != "register" && entry.path().filename() != "status") return true;
+  return false;
+}
+
+// What cannot be read, only executed, is judged by the kernel alone.
+Result<void> check_format(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  std::string begin(4, '\0');
+  file.read(begin.data(), 4);
+  if (begin.starts_with("#!") ||
+      begin ==
+          "\x7f"
+          "ELF" ||
+      other_formats_are_registered())
+    return {};
+  return errno_error(path, ENOEXEC,
+                     "it is neither a program nor a script whose first line names its interpreter, as "
+                     "#!/bin/bash does");
+}
+
 Result<Target> direct(const LauncherOptions& options, const std::string& path, const std::string& why,
                       const Environment& environment) {
+  if (const auto checked = check_format(path); !checked) return checked.error();
   if (const auto checked = check_interpreter(path, environment); !checked) return checked.error();
   std::vector<std::string> command = options.program;
   command[0] = path;
@@ -143,7 +170,9 @@ Result<Target> find_target(const LauncherOptions& options, const Environment& en
   }
   if (options.run_path || name.ends_with(".py")) {
     if (const int error = check_file(name, Need::read)) return errno_error(name, error);
-    return with_python(options.program, environment);
+    std::vector<std::string> words = options.program;
+    if (name.starts_with('-')) words[0] = "./" + name;  // for Python it would be an option
+    return with_python(std::move(words), environment);
   }
   const int error = check_file(name, Need::execute);
   if (error == 0) return direct(options, has_slash(name) ? name : "./" + name, "as given", environment);

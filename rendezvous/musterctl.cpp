@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/standard_output.hpp"
 #include "rendezvous/client/operator_call.hpp"
 #include "rendezvous/operator_tables.hpp"
 
@@ -105,13 +106,13 @@ int run(const Options& options) {
   if (!reply) return fail(reply.error(), 1);
   if (options.json) {
     fmt::print("{}\n", reply->json);
-    return reply->ok ? 0 : 1;
+    return flush_standard_output("musterctl") && reply->ok ? 0 : 1;
   }
   const auto answer = nlohmann::ordered_json::parse(reply->json, nullptr, false);
   if (answer.is_discarded()) return fail({endpoint->text(), "its answer is not JSON"}, 1);
   if (!reply->ok) return fail({"refused", answer.value("error", "no reason given")}, 1);
   fmt::print("{}", operator_text(options.verb, answer));
-  return 0;
+  return flush_standard_output("musterctl") ? 0 : 1;
 }
 
 }  // namespace
@@ -124,7 +125,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : muster::rendezvous::kUsageError;
+    if (app.exit(error) != 0) return muster::rendezvous::kUsageError;
+    return muster::flush_standard_output("musterctl") ? 0 : 1;
   }
   return muster::rendezvous::run(options);
 }

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/standard_output.hpp"
 #include "rendezvous/server/daemon.hpp"
 #include "rendezvous/server/http.hpp"
 
@@ -224,7 +225,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : muster::rendezvous::kUsageError;
+    if (app.exit(error) != 0) return muster::rendezvous::kUsageError;
+    return muster::flush_standard_output("musterd") ? 0 : 1;
   }
   return muster::rendezvous::run(options);
 }

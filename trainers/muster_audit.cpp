@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "muster/worker/printing.hpp"
 #include "trainers/data/audit.hpp"
 
 namespace muster::trainers {
@@ -38,12 +39,13 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
-    return 0;
+    return worker::flush_standard_output("muster_audit") ? 0 : 2;
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "muster_audit: {}; --help lists what there is\n", error.what());
     return 2;
   }
-  return check(folders, epochs);
+  const int exit_code = check(folders, epochs);
+  return worker::flush_standard_output("muster_audit") ? exit_code : 2;
 }
 
 }  // namespace

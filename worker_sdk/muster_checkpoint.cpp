@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/standard_output.hpp"
 #include "muster/worker/checkpoint.hpp"
 #include "worker_sdk/src/checkpoint_tool.hpp"
 
@@ -62,12 +63,13 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
-    return 0;
+    return flush_standard_output("muster_checkpoint") ? 0 : 1;
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "muster_checkpoint: {}; --help lists what there is\n", error.what());
     return 2;
   }
-  return command(arguments);
+  const int exit_code = command(arguments);
+  return flush_standard_output("muster_checkpoint") ? exit_code : 1;
 }
 
 }  // namespace

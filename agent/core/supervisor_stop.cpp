@@ -74,8 +74,9 @@ std::string Supervisor::stop_sentence(int signal_number, std::size_t savers) con
   std::string text = signal_name(signal_number) + " came: ";
   if (savers > 0) text += workers_text(savers) + " asked to save" + (others > 0 ? ", " : "");
   if (others > 0) text += "passed on to " + workers_text(others);
-  return text + "; " + human(options_.graces.stop) + " to leave, a second signal makes it " +
-         human(hurried_grace());
+  text += "; " + human(options_.graces.stop) + " to leave";
+  if (hurried_grace() < options_.graces.stop) text += ", a second signal makes it " + human(hurried_grace());
+  return text;
 }
 
 /// All ranks of the job that listen stop after the same step as soon as one of them is asked, so none of them may be

@@ -97,10 +97,10 @@ Result<std::vector<std::optional<std::string>>> visible_to_workers(const DeviceW
   std::vector<std::optional<std::string>> visible(static_cast<std::size_t>(local_workers));
   const bool none_known = devices.names.empty() && !wish.inherited && !wish.chosen;
   if (wish.one_each && !none_known && devices.names.size() < visible.size())
-    return Error{
-        "one GPU for each worker", fmt::format("{} workers, {} GPUs", visible.size(), devices.names.size()),
-        fmt::format("they are {}",
-                    devices.names.empty() ? "none" : fmt::format("{}", fmt::join(devices.names, ", ")))};
+    return Error{"one GPU for each worker",
+                 fmt::format("{} workers, {} GPUs", visible.size(), devices.names.size()),
+                 devices.names.empty() ? "CUDA_VISIBLE_DEVICES hides all of them"
+                                       : fmt::format("they are {}", fmt::join(devices.names, ", "))};
   for (std::size_t local_rank = 0; local_rank < visible.size(); ++local_rank) {
     if (wish.one_each)
       visible[local_rank] = none_known ? std::to_string(local_rank) : devices.names[local_rank];

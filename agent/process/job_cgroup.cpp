@@ -44,6 +44,14 @@ std::string text_of(const fs::path& path) {
 
 void put(int fd, const char* text) { static_cast<void>(::write(fd, text, std::strlen(text))); }
 
+// What launchers that ran within it have left, too. A folder with somebody in it stays.
+void remove_tree(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error)) remove_tree(entry.path());
+  static_cast<void>(::rmdir(folder.c_str()));
+}
+
 // "muster-PID.SECONDS.NANOSECONDS", of a launcher that was killed together with its guard. Whoever is still in it stays:
 // only an empty one can be removed.
 void remove_left_behind(const fs::path& folder, const fs::path& proc) {
@@ -52,7 +60,7 @@ void remove_left_behind(const fs::path& folder, const fs::path& proc) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const std::string pid = name.substr(kPrefix.size(), name.find('.') - kPrefix.size());
-    if (!fs::exists(proc / pid, error)) static_cast<void>(::rmdir(entry.path().c_str()));
+    if (!fs::exists(proc / pid, error)) remove_tree(entry.path());
   }
 }
 
@@ -115,7 +123,7 @@ bool JobCgroup::has_processes() const {
 
 // By somebody else already, or not empty: nothing to do.
 void JobCgroup::remove() const {
-  if (!folder_.empty()) static_cast<void>(::rmdir(folder_.c_str()));
+  if (!folder_.empty()) remove_tree(folder_);
 }
 
 void cgroup_enter(int entrance) {

@@ -55,12 +55,13 @@ struct JobReport {
   std::string run_id;
   std::string node;
   rendezvous::Outcome outcome;
-  int stop_signal = 0;                ///< the signal to the launcher that ended the job; 0: none
-  Duration stop_grace{};              ///< what workers had to leave when it came
-  std::vector<WorkerRecord> workers;  ///< of the newest rounds, in the order of their start
-  int workers_left_out = 0;           ///< of older rounds
-  std::vector<RoundTimes> rounds;     ///< the newest
-  std::vector<Stall> stalls;          ///< the last ones that were said
+  int stop_signal = 0;                   ///< the signal to the launcher that ended the job; 0: none
+  std::int64_t stop_signal_unix_ms = 0;  ///< when it came; 0: not known
+  Duration stop_grace{};                 ///< what workers had to leave when it came
+  std::vector<WorkerRecord> workers;     ///< of the newest rounds, in the order of their start
+  int workers_left_out = 0;              ///< of older rounds
+  std::vector<RoundTimes> rounds;        ///< the newest
+  std::vector<Stall> stalls;             ///< the last ones that were said
   std::string status_path;
   std::string log_folder;
   std::string python = {};               ///< the interpreter that the workers were given; empty: none

@@ -27,8 +27,10 @@ struct Story {
 
 int last_round(const JobReport& report) { return report.workers.empty() ? 0 : report.workers.back().round; }
 
-// The first worker that ended did so at once, or nobody did before the grace was over.
+// When the signal came. If another node had it: the first worker that ended did so at once, or nobody did before the
+// grace was over.
 std::int64_t stop_began_ms(const JobReport& report) {
+  if (report.stop_signal_unix_ms > 0) return report.stop_signal_unix_ms;
   std::int64_t first_end = INT64_MAX;
   for (const WorkerRecord& worker : report.workers)
     if (worker.round == last_round(report) && worker.ended_unix_ms > 0)

@@ -47,6 +47,16 @@ TEST(StoppedScreen, WhoIgnoredTheSignalIsNamedInTheFirstLine) {
   EXPECT_THAT(text, HasSubstr("\n  what to do     what rank 1 had not saved is lost: "));
 }
 
+TEST(StoppedScreen, TimesCountFromTheSignal) {
+  JobReport report = stopped_job();
+  report.stop_signal_unix_ms = report.workers[0].ended_unix_ms - 5000;
+  for (WorkerRecord& worker : report.workers) {
+    worker.end->value = SIGKILL;
+    worker.ended_unix_ms = report.workers[0].ended_unix_ms;
+  }
+  EXPECT_THAT(render_report(report), HasSubstr("stopped by muster (SIGKILL) within 5 s\n"));
+}
+
 TEST(StoppedScreen, OneThatDidNotGetOnSaysWhoWasWaitedFor) {
   JobReport report = stopped_job();
   report.stalls.push_back(

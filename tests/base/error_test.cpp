@@ -15,6 +15,8 @@ TEST(Error, SentenceHasWhatWhyAndNext) {
 
 TEST(Error, ASentenceIsOneLineWhateverItQuotes) {
   EXPECT_EQ((Error{"no\npe", "a\rb", "c"}.sentence()), "no\\npe: a\\rb; c");
+  EXPECT_EQ((Error{"\x1b[2J", "tab\t", "\x7f \xc3\xa9"}.sentence()), "\\x1b[2J: tab\\x09; \\x7f \xc3\xa9")
+      << "no cursor moves, and names in UTF-8 stay";
 }
 
 TEST(Error, ResultThrowsItsSentence) {

@@ -101,6 +101,27 @@ TEST_F(TargetTest, WhatCannotBeRunIs126) {
   EXPECT_THAT(find({folder / "text"}).error().sentence(), HasSubstr("Permission denied (EACCES)"));
 }
 
+TEST_F(TargetTest, WhatIsNeitherProgramNorScriptIsFoundBeforeTheRound) {
+  for (const char* text : {"echo hi\n", "", "#"}) {
+    const auto script = folder.write("headless", text, true);
+    EXPECT_EQ(code({script}), 126) << text;
+    EXPECT_EQ(
+        find({script}).error().sentence(),
+        script +
+            ": Exec format error (ENOEXEC); it is neither a program nor a script whose first line names "
+            "its interpreter, as #!/bin/bash does");
+  }
+  EXPECT_EQ(code({"/bin/true"}), 0);
+}
+
+TEST_F(TargetTest, AScriptIsNoOptionOfPython) {
+  folder.write("-x y.py", "");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_THAT(find({"-x y.py"})->command, ElementsAre(folder / "bin/python3", "-u", "./-x y.py"));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(TargetTest, RunPathIsPythonWhateverTheName) {
   options.run_path = true;
   EXPECT_THAT(find({folder / "text", "a"})->command,

@@ -71,6 +71,14 @@ TEST_F(StopTest, F3_AWorkerMaySaveAndLeave) {
   EXPECT_EQ(status()["workers"][0]["exit"], 0);
 }
 
+TEST_F(StopTest, AWorkerThatIsSuspendedHearsOfIt) {
+  auto program = start("exit-on-term 0 then pid " + (job.folder / "pid-{rank}") + " then ");
+  ASSERT_EQ(::kill(std::stoi(content(job.folder / "pid-0")), SIGSTOP), 0);
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(20s).code, 143);
+  EXPECT_EQ(status()["workers"][0]["exit"], 0);
+}
+
 TEST_F(StopTest, AWorkerThatIgnoresTermIsKilledAfterTheGrace) {
   auto program = start("ignore TERM then ", "--stop-grace=300ms");
   program->signal(SIGTERM);

@@ -268,6 +268,17 @@ TEST_F(DdpMnist, AMetricsFileThatTakesNoMoreFailsEveryRankOrTheEndOfARunThatSave
               HasSubstr("(ENOSPC); training is complete, the trained parameters are exported to " +
                         (folder_ / "model").string()));
   EXPECT_FALSE(exported("model").empty());
+  EXPECT_EQ(run_world(2, arguments({"--metrics-file", "/dev/full"})), (std::vector<int>{1, 0}));
+  EXPECT_THAT(last_errors_, HasSubstr("(ENOSPC); training is complete, only these lines are missing"));
+}
+
+TEST_F(DdpMnist, AFolderAsDataIsAUsageErrorAtOnce) {
+  const auto file = data() / "train-images-idx3-ubyte";
+  for (const char* suffix : {"", ".gz"}) std::filesystem::remove(file.string() + suffix);
+  std::filesystem::create_directory(file);
+  TrainerProcess trainer(folder_.path(), arguments({}));
+  EXPECT_EQ(trainer.exit_code(), 2);
+  EXPECT_THAT(trainer.errors(), HasSubstr(file.string() + ": this is a folder, expected a file"));
 }
 
 TEST_F(DdpMnist, ANamedPipeAsDataIsAUsageErrorAtOnce) {

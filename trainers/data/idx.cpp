@@ -21,10 +21,12 @@ std::string place_text(bool gzipped, std::int64_t offset) {
   return fmt::format("at {}offset {}", gzipped ? "unpacked " : "", offset);
 }
 
-/// What is no file and no folder: a word for it, else nullptr.
+/// What is no file: a word for it, else nullptr.
 const char* kind_of_no_file(const std::filesystem::path& path) {
   std::error_code ignored;  // what cannot be looked at is reported when it is opened
   switch (std::filesystem::status(path, ignored).type()) {
+    case std::filesystem::file_type::directory:
+      return "a folder";
     case std::filesystem::file_type::fifo:
       return "a named pipe (FIFO)";
     case std::filesystem::file_type::character:

@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "muster/worker/printing.hpp"
 #include "trainers/device/open_device.hpp"
 
 namespace muster::trainers {
@@ -157,7 +158,8 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
       throw CLI::ValidationError("--backend", "nccl is for GPUs: it needs --device=cuda");
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
-    parsed.exit_code = 0;
+    parsed.exit_code =
+        worker::flush_standard_output(std::filesystem::path(argv[0]).filename().string()) ? 0 : 1;
   } catch (const CLI::ParseError& error) {
     throw std::invalid_argument(fmt::format("{}: {}; --help lists the options",
                                             std::filesystem::path(argv[0]).filename().string(),

@@ -41,9 +41,11 @@ void export_result(const TrainerOptions& options, const std::vector<Parameter*>&
 
 void check_metrics(const TrainerOptions& options, const Fit& fit, const Report& report) {
   if (report.metrics_error() == 0) return;
-  const auto where = options.export_file.empty()
-                         ? where_they_are(options, fit)
-                         : "the trained parameters are exported to " + options.export_file.string();
+  const auto where =
+      !options.export_file.empty() ? "the trained parameters are exported to " + options.export_file.string()
+      : options.checkpoints.folder.empty()
+          ? "only these lines are missing: nothing else was to be kept (--export, --checkpoint-dir)"
+          : where_they_are(options, fit);
   throw worker::PermanentError(
       fmt::format("{}; training is complete, {}", report.metrics_failure(report.metrics_error()), where));
 }

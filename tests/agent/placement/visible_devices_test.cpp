@@ -46,7 +46,7 @@ TEST(VisibleDevices, K3_AChoiceCountsWithinAnInheritedList) {
 TEST(VisibleDevices, AnInheritedListEndsWhereCudaEndsIt) {
   EXPECT_EQ(visible({{}, "1,-1,2", true}, 1), (Visible{"1"}));
   EXPECT_THAT(refusal({{}, "1,-1,2", true}, 2), HasSubstr("2 workers, 1 GPUs"));
-  EXPECT_THAT(refusal({{}, "", true}, 1), HasSubstr("they are none"));
+  EXPECT_THAT(refusal({{}, "", true}, 1), HasSubstr("CUDA_VISIBLE_DEVICES hides all of them"));
 }
 
 TEST(VisibleDevices, K3_SlicesAreNamedByTheirUuid) {

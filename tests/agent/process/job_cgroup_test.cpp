@@ -58,13 +58,15 @@ TEST_F(JobCgroupTest, IsNoneWhereTheKernelMakesNoFilesForIt) {
 
 TEST_F(JobCgroupTest, EmptyOnesOfProcessesThatAreGoneAreRemoved) {
   const std::string proc = proc_of("\n");
-  for (const char* name : {"muster-1.2.3", "muster-71.2.3", "muster-72.2.3/member", "other-71.2.3"})
+  for (const char* name : {"muster-1.2.3", "muster-71.2.3", "muster-72.2.3/muster-73.2.3",
+                           "muster-74.2.3/member/deeper", "other-71.2.3"})
     std::filesystem::create_directories(path("tree/job/") + name);
   std::filesystem::create_directories(proc + "/1");
   JobCgroup::make("9.8.7", proc);
   EXPECT_TRUE(std::filesystem::exists(path("tree/job/muster-1.2.3")));
   EXPECT_FALSE(std::filesystem::exists(path("tree/job/muster-71.2.3")));
-  EXPECT_TRUE(std::filesystem::exists(path("tree/job/muster-72.2.3")));
+  EXPECT_FALSE(std::filesystem::exists(path("tree/job/muster-72.2.3"))) << "with one that ran within it";
+  EXPECT_FALSE(std::filesystem::exists(path("tree/job/muster-74.2.3")));
   EXPECT_TRUE(std::filesystem::exists(path("tree/job/other-71.2.3")));
 }
 
