@@ -128,10 +128,8 @@ TEST(ExitCode, AScriptWithoutAnInterpreterIs126AndToldSo) {
   const auto ended =
       run({kMuster, "--max-restarts=2", job.folder.write("script", "echo hello\n", true)}, job.options());
   EXPECT_EQ(ended.code, 126) << ended.err;
-  EXPECT_THAT(ended.err,
-              HasSubstr("no program of this machine and no script that names its interpreter; begin "
-                        "a script with #! and its interpreter\n"));
-  EXPECT_THAT(ended.err, Not(HasSubstr("round 2")));
+  EXPECT_THAT(ended.err, HasSubstr("Exec format error (ENOEXEC); it is neither a program nor a script "));
+  EXPECT_THAT(ended.err, Not(HasSubstr("round 1")));
 }
 
 }  // namespace
