@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "base/endpoint.hpp"
+#include "base/system_files.hpp"
 
 namespace muster::launcher {
 
@@ -38,19 +38,13 @@ std::optional<double> ratio(const std::string& quota, const std::string& period)
   return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
 }
 
-std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 std::optional<double> quota_of_folder(const std::filesystem::path& folder) {
-  std::istringstream v2(first_line(folder / "cpu.max"));
+  std::istringstream v2(first_line_of_file(folder / "cpu.max"));
   std::string quota;
   std::string period;
   if (v2 >> quota >> period) return ratio(quota, period);
-  return ratio(first_line(folder / "cpu.cfs_quota_us"), first_line(folder / "cpu.cfs_period_us"));
+  return ratio(first_line_of_file(folder / "cpu.cfs_quota_us"),
+               first_line_of_file(folder / "cpu.cfs_period_us"));
 }
 
 // This process's cgroup and all above it: the tightest counts. In a container the mount's root is the
@@ -61,16 +55,11 @@ std::optional<double> tightest_quota(const std::filesystem::path& root, const st
     const auto quota = quota_of_folder(folder);
     if (quota && (!tightest || *quota < *tightest)) tightest = quota;
   };
-  std::ifstream file(proc / "self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool v1 = ("," + controllers + ",").find(",cpu,") != std::string::npos;
-    if (!v1 && !controllers.empty()) continue;
+  for (const CgroupLine& line : parse_cgroup_lines(text_of_file(proc / "self/cgroup"))) {
+    const bool v1 = line.controls("cpu");
+    if (!v1 && !line.is_v2()) continue;
     const auto base = v1 ? root / "cpu" : root;
-    std::filesystem::path below = std::filesystem::path(line.substr(second + 1)).relative_path();
+    std::filesystem::path below = std::filesystem::path(line.path).relative_path();
     for (; !below.empty(); below = below.parent_path()) consider(base / below);
     consider(base);
   }

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <map>
 
 #include "agent/placement/cpu_list.hpp"
 #include "base/endpoint.hpp"
+#include "base/system_files.hpp"
 
 namespace muster::agent {
 
@@ -19,20 +19,13 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxCaches = 16;
 
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 int number_in(const fs::path& path, int otherwise) {
-  const auto number = parse_integer(first_line(path), 0, INT32_MAX);
+  const auto number = parse_integer(first_line_of_file(path), 0, INT32_MAX);
   return number ? static_cast<int>(*number) : otherwise;
 }
 
 int lowest_in(const fs::path& path, int otherwise) {
-  const std::vector<int> cpus = parse_cpu_list(first_line(path));
+  const std::vector<int> cpus = parse_cpu_list(first_line_of_file(path));
   return cpus.empty() ? otherwise : cpus.front();
 }
 
@@ -43,7 +36,7 @@ std::map<int, int> node_of_cpus(const fs::path& root) {
     const std::string name = entry.path().filename();
     const auto node = name.starts_with("node") ? parse_integer(name.substr(4), 0, 4096) : Result<long>(-1);
     if (!node || *node < 0) continue;
-    for (const int cpu : parse_cpu_list(first_line(entry.path() / "cpulist")))
+    for (const int cpu : parse_cpu_list(first_line_of_file(entry.path() / "cpulist")))
       nodes[cpu] = static_cast<int>(*node);
   }
   return nodes;

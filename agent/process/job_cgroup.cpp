@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <sstream>
 #include <string_view>
+
+#include "base/system_files.hpp"
 
 namespace muster::agent {
 
@@ -35,11 +35,6 @@ std::optional<Cgroup2Mount> cgroup2_mount(const std::string& mountinfo) {
     if (fields >> ignored >> ignored >> ignored >> mount.root >> mount.point) return mount;
   }
   return std::nullopt;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 void put(int fd, const char* text) { static_cast<void>(::write(fd, text, std::strlen(text))); }
@@ -73,10 +68,9 @@ UniqueFd open_file(const std::string& path, int flags) {
 std::optional<fs::path> cgroup_v2_folder(const std::string& mountinfo, const std::string& cgroup) {
   const auto mount = cgroup2_mount(mountinfo);
   if (!mount) return std::nullopt;
-  std::istringstream lines(cgroup);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("0::/")) continue;
-    const fs::path within = fs::path(line.substr(3)).lexically_relative(mount->root);
+  for (const CgroupLine& line : parse_cgroup_lines(cgroup)) {
+    if (!line.is_v2()) continue;
+    const fs::path within = fs::path(line.path).lexically_relative(mount->root);
     if (within.empty() || *within.begin() == "..") return std::nullopt;
     return (fs::path(mount->point) / within).lexically_normal();
   }
@@ -84,9 +78,10 @@ std::optional<fs::path> cgroup_v2_folder(const std::string& mountinfo, const std
 }
 
 JobCgroup JobCgroup::make(const std::string& id, const fs::path& proc) {
-  const auto above = cgroup_v2_folder(text_of(proc / "self/mountinfo"), text_of(proc / "self/cgroup"));
+  const auto above =
+      cgroup_v2_folder(text_of_file(proc / "self/mountinfo"), text_of_file(proc / "self/cgroup"));
   // Controllers handed down would make the job compete with its neighbours, and its memory be counted apart.
-  if (!above || text_of(*above / "cgroup.subtree_control").find_first_not_of(" \n") != std::string::npos)
+  if (!above || text_of_file(*above / "cgroup.subtree_control").find_first_not_of(" \n") != std::string::npos)
     return {};
   remove_left_behind(*above, proc);
   JobCgroup made;

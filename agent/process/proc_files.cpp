@@ -4,19 +4,15 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "base/system_files.hpp"
 
 namespace muster::agent {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string folder_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "/"; }
 
@@ -28,7 +24,7 @@ struct Stat {
 
 // "pid (command) state parent ..."; the command may hold anything, parentheses included.
 std::optional<Stat> stat_of(pid_t pid) {
-  const std::string text = read_all(folder_of(pid) + "stat");
+  const std::string text = text_of_file(folder_of(pid) + "stat");
   const auto open = text.find('(');
   const auto close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
@@ -114,7 +110,7 @@ bool minds_signal(pid_t pid, int signal_number) {
 
 std::string name_with_command(pid_t pid) {
   constexpr std::size_t kMostBytes = 80;
-  std::string command = read_all(folder_of(pid) + "cmdline");
+  std::string command = text_of_file(folder_of(pid) + "cmdline");
   while (command.ends_with('\0')) command.pop_back();
   const auto stat = stat_of(pid);
   if (command.empty() && stat) command = stat->command;
@@ -132,7 +128,7 @@ std::string state_sentence(pid_t pid) {
   if (!stat) return name + " cannot be looked at under /proc";
   std::string text =
       name + " (" + stat->command + ") is in state " + stat->state + " (" + meaning(stat->state) + ")";
-  const std::string channel = read_all(folder_of(pid) + "wchan");
+  const std::string channel = text_of_file(folder_of(pid) + "wchan");
   if (!channel.empty() && channel != "0") text += ", waiting in " + channel;
   if (const pid_t tracer = tracer_of(pid); tracer > 0)
     text += ", held by its tracer, pid " + std::to_string(tracer);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "base/endpoint.hpp"
+#include "base/system_files.hpp"
 
 namespace muster::agent {
 
@@ -13,19 +13,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 60;  // v1 writes "no limit" as a huge number
 
-std::optional<std::string> read_text(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::optional<std::uint64_t> read_bytes(const std::filesystem::path& path) {
-  auto text = read_text(path);
-  if (!text) return std::nullopt;
-  while (!text->empty() && text->back() == '\n') text->pop_back();
-  const auto value = parse_integer(*text, 0, INT64_MAX);  // "max" is no number: no limit
+  const auto value = parse_integer(first_line_of_file(path), 0, INT64_MAX);  // "max" is no number: no limit
   if (!value) return std::nullopt;
   return static_cast<std::uint64_t>(*value);
 }
@@ -57,16 +46,10 @@ std::optional<std::uint64_t> parse_oom_kills(const std::string& text) {
 
 std::optional<MemoryCgroup> parse_memory_cgroup(const std::string& proc_cgroup) {
   std::optional<MemoryCgroup> found;
-  std::istringstream lines(proc_cgroup);
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    if (controllers.empty() && !found) found = MemoryCgroup{path, false};
-    if (("," + controllers + ",").find(",memory,") != std::string::npos)
-      found = MemoryCgroup{"/memory" + path, true};  // on a mixed set-up memory is where v1 has it
+  for (const CgroupLine& line : parse_cgroup_lines(proc_cgroup)) {
+    if (line.is_v2() && !found) found = MemoryCgroup{line.path, false};
+    if (line.controls("memory"))
+      found = MemoryCgroup{"/memory" + line.path, true};  // on a mixed set-up memory is where v1 has it
   }
   return found;
 }
@@ -95,14 +78,13 @@ std::string OomEvidence::since_last_time() {
 }
 
 std::optional<MemoryCounters> OomEvidence::read() const {
-  const auto proc_cgroup = read_text(proc_ / "self/cgroup");
-  const auto cgroup = proc_cgroup ? parse_memory_cgroup(*proc_cgroup) : std::nullopt;
+  const auto cgroup = parse_memory_cgroup(text_of_file(proc_ / "self/cgroup"));
   if (cgroup) {
     // In a container the path is the host's, but the mount shows the container's own cgroup as its root.
     for (const std::string& path : {cgroup->path, std::string(cgroup->v1 ? "/memory" : "/")}) {
       const auto folder = cgroup_root_ / path.substr(1);
-      const auto text = read_text(folder / (cgroup->v1 ? "memory.oom_control" : "memory.events"));
-      const auto kills = text ? parse_oom_kills(*text) : std::nullopt;
+      const auto kills =
+          parse_oom_kills(text_of_file(folder / (cgroup->v1 ? "memory.oom_control" : "memory.events")));
       if (!kills) continue;
       MemoryCounters counters;
       counters.oom_kills = *kills;
@@ -112,8 +94,7 @@ std::optional<MemoryCounters> OomEvidence::read() const {
       return counters;
     }
   }
-  const auto vmstat = read_text(proc_ / "vmstat");
-  const auto kills = vmstat ? parse_oom_kills(*vmstat) : std::nullopt;
+  const auto kills = parse_oom_kills(text_of_file(proc_ / "vmstat"));
   if (!kills) return std::nullopt;
   MemoryCounters counters;
   counters.oom_kills = *kills;
