@@ -48,10 +48,11 @@ Result<void> take_times(Keys& keys, RendezvousTimes& times) {
       {"broken_grace", &times.broken_grace},
       {"resume_window", &times.resume_window},
       {"settle_window", &times.settle},
-      {"first_step_timeout", &times.first_step}};
+      {"first_step_timeout", &times.first_step},
+      {"exit_barrier", &times.exit_barrier}};
   for (const auto& [key, time] : known) {
     const auto value = take(keys, key);
-    if (!value) continue;
+    if (!value || (time == &times.exit_barrier && *value == "unlimited")) continue;
     Duration duration{};
     if (!parse_duration(*value, &duration) || duration > std::chrono::hours(24 * 365))
       return not_allowed(std::string("--rdzv-conf ") + key, *value,

@@ -27,7 +27,8 @@ struct RendezvousOptions {
 
 /// The times of a job that --rdzv-conf may change; nothing: the default.
 struct RendezvousTimes {
-  std::optional<Duration> join, last_call, closed_grace, broken_grace, resume_window, settle, first_step;
+  std::optional<Duration> join, last_call, closed_grace, broken_grace, resume_window, settle, first_step,
+      exit_barrier;
 };
 
 /// For a job of more than one node.

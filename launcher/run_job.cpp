@@ -47,6 +47,7 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.resume_window = times.resume_window.value_or(policy.resume_window);
   policy.settle_window = times.settle.value_or(policy.settle_window);
   policy.first_step_timeout = times.first_step.value_or(policy.first_step_timeout);
+  policy.exit_barrier_limit = times.exit_barrier;
   policy.membership_changes = plan.meeting->membership_changes;
   return policy;
 }

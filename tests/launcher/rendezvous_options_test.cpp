@@ -90,6 +90,17 @@ TEST(Rendezvous, TheFirstStepTimeoutIsATime) {
   EXPECT_EQ(meeting.times.first_step, std::chrono::minutes(5));
 }
 
+TEST(Rendezvous, D10_TheExitBarrierIsATimeOrUnlimited) {
+  const auto barrier = [](const std::string& value) {
+    return meeting_of({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=exit_barrier=" + value})
+        .times.exit_barrier;
+  };
+  EXPECT_EQ(barrier("10"), std::chrono::seconds(10));
+  EXPECT_EQ(barrier("unlimited"), std::nullopt);
+  EXPECT_THAT(refused({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=exit_barrier=never"}),
+              HasSubstr("--rdzv-conf exit_barrier: 'never' is not allowed"));
+}
+
 // torchrun's own test passes the quotes within the argument.
 TEST(Rendezvous, QuotesAroundTheWholeAndBlanksGo) {
   const auto meeting = meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1",

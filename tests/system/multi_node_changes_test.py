@@ -207,21 +207,6 @@ def scenario_D8_an_outage_restarts_nothing(lab):
     assert len(set(workers)) == 2
 
 
-def scenario_D10_who_finishes_first_waits_and_serves_the_store(lab):
-    """The host of the endpoint and of the store is done at once; the other's worker still reaches the store."""
-    program, go = until_marked(lab, "if-rank", "1")
-    program = lab.program("muster_test_child", "if-rank", "1", "then", "await", f"{lab.folder}/go", "then", "dial",
-                          "then", "end")
-    launches = [lab.launch(node, options(lab, 2), program) for node in lab.nodes[:2]]
-    launches[0].await_output("round 1:")
-    await_that(lambda: len(lab.pids(CHILD)) == 1, "rank 0 is done")
-    assert launches[0].process.poll() is None
-    go()
-    for launch in launches:
-        launch.await_exit(0)
-        assert "rror" not in launch.output(), launch.output()
-
-
 def scenario_D13_a_node_that_joins_has_workers_within_a_second_and_a_half(lab):
     """95 of 100 do: nineteen of twenty. Others may use the machine too, so it is the best of three twenties. Sanitizers
     cost a multiple."""

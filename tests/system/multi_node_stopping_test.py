@@ -8,9 +8,10 @@ import os
 import signal
 
 from jobs import get_health
-from multi_node import main, options
+from multi_node import main, options, until_marked
 from netns_lab import await_that
 
+CHILD = "muster_test_child"
 ALONE = {"OMP_NUM_THREADS": "1"}  # the "hosts" share this machine's few cores
 
 
@@ -111,6 +112,36 @@ def scenario_L3_a_node_that_has_finished_and_waits_is_healthy(lab):
     open(f"{lab.folder}/go", "w").close()
     for launch in launches:
         launch.await_exit(0)
+
+
+def scenario_D10_who_finishes_first_waits_and_serves_the_store(lab):
+    """The host of the endpoint and of the store is done at once; the other's worker still reaches the store."""
+    program, go = until_marked(lab, "if-rank", "1")
+    program = lab.program("muster_test_child", "if-rank", "1", "then", "await", f"{lab.folder}/go", "then", "dial",
+                          "then", "end")
+    launches = [lab.launch(node, options(lab, 2), program) for node in lab.nodes[:2]]
+    launches[0].await_output("round 1:")
+    await_that(lambda: len(lab.pids(CHILD)) == 1, "rank 0 is done")
+    assert launches[0].process.poll() is None
+    go()
+    for launch in launches:
+        launch.await_exit(0)
+        assert "rror" not in launch.output(), launch.output()
+
+
+def scenario_D10_who_waited_as_long_as_the_exit_barrier_allows_leaves_and_the_stores_host_stays(lab):
+    """Rank 2 works for longer than that: rank 1's node ends well before it, with one line, and the host after it."""
+    program = lab.program("muster_test_child", "if-rank", "2", "then", "await", f"{lab.folder}/go", "then", "dial",
+                          "then", "end")
+    own = [*options(lab, 3), "--rdzv-conf=exit_barrier=1s"]
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:3]]
+    launches[1].await_exit(0)
+    assert "job job succeeded" in launches[1].output(), launches[1].output()
+    assert launches[0].process.poll() is None and launches[2].process.poll() is None
+    open(f"{lab.folder}/go", "w").close()
+    for launch in (launches[0], launches[2]):
+        launch.await_exit(0)
+        assert "rror" not in launch.output(), launch.output()
 
 
 if __name__ == "__main__":
