@@ -328,6 +328,7 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
   if (phase_ == Phase::draining) return;
   // A drained node that still stops its workers is dismissed when it asks for the next round.
   if (stand == Stand::ready || (stand == Stand::between && !drained)) dismiss(node);
+  if (phase_ == Phase::running) return;  // the round goes on without it: it had no part in it
   gone(node, "left", sentence, staying_before);
 }
 
