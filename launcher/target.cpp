@@ -24,6 +24,8 @@ int check_file(const std::string& path, Need need) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return errno;
   if (S_ISDIR(info.st_mode)) return EISDIR;
+  if (need == Need::execute && !S_ISREG(info.st_mode))
+    return EACCES;  // as the kernel says; to look into it may block
   return ::access(path.c_str(), need == Need::execute ? X_OK : R_OK) == 0 ? 0 : errno;
 }
 

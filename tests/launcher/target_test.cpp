@@ -1,6 +1,7 @@
 #include "launcher/target.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/launcher/environment_of.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -112,6 +113,15 @@ TEST_F(TargetTest, WhatIsNeitherProgramNorScriptIsFoundBeforeTheRound) {
             "its interpreter, as #!/bin/bash does");
   }
   EXPECT_EQ(code({"/bin/true"}), 0);
+}
+
+TEST_F(TargetTest, APipeOrADeviceIsNoProgram) {
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0777), 0);
+  for (const auto& path : {pipe, std::string("/dev/null")}) {
+    EXPECT_EQ(code({path}), 126);
+    EXPECT_EQ(find({path}).error().sentence(), path + ": Permission denied (EACCES)");
+  }
 }
 
 TEST_F(TargetTest, AScriptIsNoOptionOfPython) {
