@@ -10,8 +10,11 @@ namespace muster::trainers {
 namespace {
 
 std::string where_they_are(const TrainerOptions& options, const Fit& fit) {
-  if (options.checkpoints.folder.empty() || fit.saved_step() != fit.state().step)
+  if (options.checkpoints.folder.empty())
     return "the trained parameters are lost: there is no checkpoint of them (--checkpoint-dir)";
+  if (fit.saved_step() != fit.state().step)
+    return fmt::format("the trained parameters are lost: their checkpoint could not be written to {} either",
+                       options.checkpoints.folder.string());
   return fmt::format(
       "nothing is lost: `muster_checkpoint consolidate --prefix=model. {} FILE` writes the trained "
       "parameters",
