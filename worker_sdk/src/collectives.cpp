@@ -1,7 +1,6 @@
 #include "worker_sdk/src/collectives.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace muster::worker {
 namespace {
@@ -14,8 +13,6 @@ std::uint64_t slot_of(const Call& call, std::uint64_t phase = 0) {
 /// Where a rank stands in the ring. Chunk numbers are taken modulo the size.
 struct Ring {
   explicit Ring(const Call& call) : rank(call.mesh.rank()), size(call.mesh.size()) {}
-  int right() const { return (rank + 1) % size; }
-  int left() const { return (rank + size - 1) % size; }
   std::size_t chunk(std::size_t behind) const {
     const auto n = static_cast<std::size_t>(size);
     return (static_cast<std::size_t>(rank) + 2 * n - behind) % n;
@@ -25,121 +22,36 @@ struct Ring {
   int size;
 };
 
-/// At least two: a segment of one step is sent on only after it was finished in the step before, and two are
-/// under way at a time. The same on all ranks, as they all know all chunks.
-std::size_t segments_of(const std::vector<Chunk>& chunks, std::size_t element_bytes) {
-  std::size_t longest = 0;
-  for (const auto& chunk : chunks) longest = std::max(longest, chunk.count * element_bytes);
-  return std::max<std::size_t>(2, (longest + max_segment_bytes - 1) / max_segment_bytes);
+/// What is added up at a time: it fits into a core's own cache, and into whole elements.
+constexpr std::size_t added_at_once = 256 << 10;
+
+std::span<std::byte> bytes_of(Elements elements, const Chunk& chunk) {
+  return {elements.data + chunk.begin * elements.element_bytes, chunk.count * elements.element_bytes};
 }
-
-/// The `index`-th of `count` segments, in bytes.
-struct Bytes {
-  std::size_t begin;
-  std::size_t length;
-};
-
-Bytes segment(const Chunk& chunk, std::size_t index, std::size_t count, std::size_t element_bytes) {
-  const auto begin = chunk.begin + chunk.count * index / count;
-  const auto end = chunk.begin + chunk.count * (index + 1) / count;
-  return {begin * element_bytes, (end - begin) * element_bytes};
-}
-
-/// Begins item i + 2 when item i is done.
-void pipeline(std::size_t items, auto begin, auto finish) {
-  for (std::size_t i = 0; i < items + 2; ++i) {
-    if (i >= 2) finish(i - 2);
-    if (i < items) begin(i);
-  }
-}
-
-/// One item: a segment goes out to the right while another comes in from the left. Both ends know all
-/// lengths, so an empty one needs no message.
-struct Transfer {
-  MessageBuffer& from;
-  Bytes outgoing;
-  MessageBuffer& to;
-  Bytes incoming;
-
-  void begin(const Call& call, std::uint64_t slot) const {
-    const Ring ring(call);
-    // In this order. What the neighbour has not asked for yet, the transport's own thread sends later; while we send it
-    // here and something comes in, that thread turns in circles until we let go of the connection.
-    if (outgoing.length > 0) from.send(ring.right(), slot, outgoing.begin, outgoing.length);
-    if (incoming.length > 0) to.receive(ring.left(), slot, incoming.begin, incoming.length);
-  }
-  void finish(const Call& call) const {
-    const Ring ring(call);
-    if (incoming.length > 0) to.wait_received(ring.left(), call.deadline);
-    if (outgoing.length > 0) from.wait_sent(ring.right(), call.deadline);
-  }
-};
-
-/// Two segments that were received and not yet added up.
-class Arrivals {
- public:
-  Arrivals(Mesh& mesh, const std::vector<Chunk>& chunks, std::size_t segments, std::size_t element_bytes)
-      : stride_(stride(chunks, segments, element_bytes)),
-        memory_(2 * stride_),
-        buffer_(mesh, memory_.data(), memory_.size()) {}
-  MessageBuffer& buffer() { return buffer_; }
-  Bytes place(std::size_t item, std::size_t length) const { return {item % 2 * stride_, length}; }
-  const std::byte* data(std::size_t item) const { return memory_.data() + item % 2 * stride_; }
-
- private:
-  static std::size_t stride(const std::vector<Chunk>& chunks, std::size_t segments,
-                            std::size_t element_bytes) {
-    std::size_t longest = 0;
-    for (const auto& chunk : chunks)
-      for (std::size_t i = 0; i < segments; ++i)
-        longest = std::max(longest, segment(chunk, i, segments, element_bytes).length);
-    return longest;
-  }
-  std::size_t stride_;
-  std::vector<std::byte> memory_;
-  MessageBuffer buffer_;
-};
 
 /// The first half of an all-reduce: afterwards rank r holds chunk r finished, the others hold partial sums.
-void ring_reduce(const Call& call, Elements elements, MessageBuffer& buffer, const std::vector<Chunk>& chunks,
-                 Reduce reduce) {
+void ring_reduce(const Call& call, Elements elements, const std::vector<Chunk>& chunks, Reduce reduce) {
   const Ring ring(call);
-  const auto segments = segments_of(chunks, elements.element_bytes);
-  Arrivals arrivals(call.mesh, chunks, segments, elements.element_bytes);
-  const auto part = [&](std::size_t item, std::size_t behind) {
-    return segment(chunks[ring.chunk(item / segments + behind)], item % segments, segments,
-                   elements.element_bytes);
-  };
-  const auto transfer = [&](std::size_t item) {
-    return Transfer{buffer, part(item, 1), arrivals.buffer(), arrivals.place(item, part(item, 2).length)};
-  };
-  pipeline(
-      ring.steps() * segments, [&](std::size_t item) { transfer(item).begin(call, slot_of(call)); },
-      [&](std::size_t item) {
-        transfer(item).finish(call);
-        const auto target = part(item, 2);
-        auto* own = elements.data + target.begin;
-        reduce(own, own, arrivals.data(item), target.length / elements.element_bytes);
-      });
+  std::vector<std::byte> scratch(std::min(chunks.front().count * elements.element_bytes, added_at_once));
+  for (std::size_t step = 0; step < ring.steps(); ++step) {
+    const auto outgoing = bytes_of(elements, chunks[ring.chunk(step + 1)]);
+    const auto own = bytes_of(elements, chunks[ring.chunk(step + 2)]);
+    const auto add = [&](std::size_t begin, std::span<const std::byte> piece) {
+      reduce(own.data() + begin, own.data() + begin, piece.data(), piece.size() / elements.element_bytes);
+    };
+    call.mesh.exchange(slot_of(call), outgoing, {own.size(), scratch, add}, call.deadline);
+  }
 }
 
 /// The second half: chunk r, finished on rank r, comes to all.
-void ring_gather(const Call& call, MessageBuffer& buffer, const std::vector<Chunk>& chunks,
-                 std::size_t element_bytes) {
+void ring_gather(const Call& call, Elements elements, const std::vector<Chunk>& chunks) {
   const Ring ring(call);
-  const auto segments = segments_of(chunks, element_bytes);
-  const auto part = [&](std::size_t item, std::size_t behind) {
-    return segment(chunks[ring.chunk(item / segments + behind)], item % segments, segments, element_bytes);
-  };
-  const auto transfer = [&](std::size_t item) {
-    return Transfer{buffer, part(item, 0), buffer, part(item, 1)};
-  };
-  pipeline(
-      ring.steps() * segments, [&](std::size_t item) { transfer(item).begin(call, slot_of(call, 1)); },
-      [&](std::size_t item) { transfer(item).finish(call); });
+  for (std::size_t step = 0; step < ring.steps(); ++step) {
+    const auto outgoing = bytes_of(elements, chunks[ring.chunk(step)]);
+    const auto incoming = bytes_of(elements, chunks[ring.chunk(step + 1)]);
+    call.mesh.exchange(slot_of(call, 1), outgoing, {incoming.size(), incoming}, call.deadline);
+  }
 }
-
-std::size_t end_of(const std::vector<Chunk>& chunks) { return chunks.back().begin + chunks.back().count; }
 
 }  // namespace
 
@@ -192,47 +104,29 @@ void broadcast(const Call& call, Elements elements, std::size_t count, int root)
 
 void all_reduce(const Call& call, Elements elements, std::size_t count, Reduce reduce) {
   const auto chunks = even_chunks(count, static_cast<std::size_t>(call.mesh.size()));
-  MessageBuffer buffer(call.mesh, elements.data, count * elements.element_bytes);
-  ring_reduce(call, elements, buffer, chunks, reduce);
-  ring_gather(call, buffer, chunks, elements.element_bytes);
+  ring_reduce(call, elements, chunks, reduce);
+  ring_gather(call, elements, chunks);
 }
 
+/// Partial sums of all chunks pass through `output`, each over the one before, which is sent on meanwhile; the last one
+/// to do so is this rank's own.
 void reduce_scatter(const Call& call, Elements input, std::byte* output, std::size_t count, Reduce reduce) {
   const Ring ring(call);
-  const auto size = static_cast<std::size_t>(ring.size);
-  const std::size_t element_bytes = input.element_bytes;
-  const std::vector<Chunk> one{{0, count}};
-  const auto segments = segments_of(one, element_bytes);
-  Arrivals arrivals(call.mesh, one, segments, element_bytes);
-  MessageBuffer from_input(call.mesh, input.data, size * count * element_bytes);
-  MessageBuffer from_output(call.mesh, output, count * element_bytes);
-
-  // Partial sums of all chunks pass through `output`; the last one to do so is this rank's own.
-  const auto in_input = [&](std::size_t item, std::size_t behind) {
-    const Chunk chunk{ring.chunk(item / segments + behind) * count, count};
-    return segment(chunk, item % segments, segments, element_bytes);
-  };
-  const auto in_output = [&](std::size_t item) {
-    return segment(one.front(), item % segments, segments, element_bytes);
-  };
-  const auto transfer = [&](std::size_t item) {
-    const bool first_step = item < segments;
-    return Transfer{first_step ? from_input : from_output, first_step ? in_input(item, 1) : in_output(item),
-                    arrivals.buffer(), arrivals.place(item, in_output(item).length)};
-  };
-  pipeline(
-      ring.steps() * segments, [&](std::size_t item) { transfer(item).begin(call, slot_of(call)); },
-      [&](std::size_t item) {
-        transfer(item).finish(call);
-        const auto target = in_output(item);
-        reduce(output + target.begin, input.data + in_input(item, 2).begin, arrivals.data(item),
-               target.length / element_bytes);
-      });
+  const std::size_t bytes = count * input.element_bytes;
+  std::vector<std::byte> scratch(std::min(bytes, added_at_once));
+  for (std::size_t step = 0; step < ring.steps(); ++step) {
+    const auto own = bytes_of(input, {ring.chunk(step + 2) * count, count});
+    const auto first = bytes_of(input, {ring.chunk(step + 1) * count, count});
+    const auto add = [&](std::size_t begin, std::span<const std::byte> piece) {
+      reduce(output + begin, own.data() + begin, piece.data(), piece.size() / input.element_bytes);
+    };
+    call.mesh.exchange(slot_of(call), step == 0 ? first : std::span(output, bytes),
+                       {bytes, scratch, add, step > 0}, call.deadline);
+  }
 }
 
 void all_gather(const Call& call, Elements elements, const std::vector<Chunk>& chunks) {
-  MessageBuffer buffer(call.mesh, elements.data, end_of(chunks) * elements.element_bytes);
-  ring_gather(call, buffer, chunks, elements.element_bytes);
+  ring_gather(call, elements, chunks);
 }
 
 void send(const Call& call, Elements elements, std::size_t count, int destination) {

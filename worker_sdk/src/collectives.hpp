@@ -7,7 +7,7 @@
 // all-gather the finished chunks travel once around. Each rank sends 2 (n - 1) / n of the data, whatever n
 // is. A chunk is finished in one place and copied from there, so all ranks hold the same bits.
 //
-// Chunks travel in segments, two of them under way at a time, so that one is added up while the next arrives.
+// A chunk is added up piece by piece while the rest of it arrives.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,6 @@
 #include "worker_sdk/src/reduction.hpp"
 
 namespace muster::worker {
-
-constexpr std::size_t max_segment_bytes = 1 << 20;
 
 /// What all of one operation's messages share. Every function here throws MessageError.
 struct Call {

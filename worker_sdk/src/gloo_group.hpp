@@ -1,4 +1,4 @@
-// A process group for CPUs, over Gloo's TCP transport.
+// A process group for CPUs, over Gloo's TCP transport and rings of its own.
 #pragma once
 
 #include <chrono>

@@ -10,6 +10,7 @@
 
 #include "muster/worker/process_group.hpp"
 #include "worker_sdk/src/lane.hpp"
+#include "worker_sdk/src/ring_meeting.hpp"
 
 namespace muster::worker {
 namespace {
@@ -19,6 +20,9 @@ using std::chrono::milliseconds;
 /// Slots of messages carry a tag in bits 24 to 55 and nothing above; these two can meet none of them.
 constexpr std::uint64_t watch_slot = std::uint64_t{0xff} << 56;
 constexpr std::uint64_t probe_slot = std::uint64_t{0xfe} << 56;
+
+/// That a neighbour has closed its connections is heard on two of them, a moment apart.
+constexpr milliseconds between_two_ends = std::chrono::seconds(1);
 
 /// "For ever" that does not overflow when it is added to a clock. Gloo closes all connections after it.
 constexpr milliseconds for_ever = std::chrono::hours(24 * 365);
@@ -99,7 +103,12 @@ Mesh::Mesh(const MeshOptions& options, KeyValueStore& store)
       size_(options.size),
       context_(std::make_shared<Context>(options.rank, options.size)) {
   try {
+    const Deadline deadline = std::chrono::steady_clock::now() + options.timeout;
     context_->connect(options, store);
+    const auto address =
+        options.interface_name.empty() ? options.address : address_of_interface(options.interface_name);
+    ring_.emplace(meet_neighbours({options.rank, options.size, options.names, options.prefix, address}, store,
+                                  deadline));
   } catch (const std::exception& error) {
     const auto& group = options.names.group;
     throw CollectiveError(
@@ -138,6 +147,7 @@ void Mesh::watch() {
       watched_.swap(fresh);
       for (int peer : gone) alive.erase(peer);
       lost_.insert(gone.begin(), gone.end());
+      lost_more_.notify_all();
       if (!gone.empty())
         for (auto* buffer : buffers_) {
           buffer->abortWaitRecv();
@@ -157,6 +167,21 @@ void Mesh::watch() {
 bool Mesh::lost(int peer) const {
   const std::lock_guard lock(mutex_);
   return lost_.contains(peer);
+}
+
+void Mesh::await_loss(int peer) {
+  std::unique_lock lock(mutex_);
+  lost_more_.wait_for(lock, between_two_ends, [&] { return lost_.contains(peer); });
+}
+
+void Mesh::exchange(std::uint64_t slot, std::span<const std::byte> outgoing, const Incoming& incoming,
+                    Deadline deadline) {
+  try {
+    ring_->exchange(slot, outgoing, incoming, deadline);
+  } catch (const MessageError& error) {
+    if (!error.timed_out) await_loss(error.peer);
+    throw;
+  }
 }
 
 void Mesh::enter(gloo::transport::UnboundBuffer* buffer) {
@@ -184,6 +209,11 @@ std::vector<int> Mesh::closed_peers() {
 }
 
 void Mesh::close() {
+  close_messages();
+  ring_->close();
+}
+
+void Mesh::close_messages() {
   // Gloo's own close() would not wake the waits of this process. Its answer to a wait that ran out does: it
   // fails every connection of the context.
   try {

@@ -1,4 +1,5 @@
-// The connections of a group, one to every other rank, over Gloo's TCP transport; and the messages on them.
+// The connections of a group, one to every other rank, over Gloo's TCP transport, and the messages on them; and two more
+// to the neighbours in the ring, for the bulk of the data.
 //
 // Two things are done here that the transport leaves out. A peer that goes away while a message is half sent
 // or half received would leave its other end waiting until the time-out: a watcher keeps one receive pending
@@ -11,20 +12,20 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "worker_sdk/src/key_value_store.hpp"
 #include "worker_sdk/src/rank_names.hpp"
+#include "worker_sdk/src/ring_link.hpp"
 
 namespace muster::worker {
-
-using Deadline = std::chrono::steady_clock::time_point;
 
 struct MeshOptions {
   int rank = 0;
@@ -34,15 +35,6 @@ struct MeshOptions {
   std::string address;                         ///< numeric, of this host: where the other ranks reach it
   std::string interface_name;                  ///< instead of the address, if not empty
   std::chrono::milliseconds timeout{300'000};  ///< for the whole mesh to stand
-};
-
-/// A wait that did not end well.
-class MessageError : public std::runtime_error {
- public:
-  MessageError(int peer_rank, bool was_timeout, const std::string& why)
-      : std::runtime_error(why), peer(peer_rank), timed_out(was_timeout) {}
-  int peer;
-  bool timed_out;
 };
 
 class Mesh {
@@ -57,6 +49,10 @@ class Mesh {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
+  /// To the right neighbour in the ring and from the left one, see RingLink::exchange(). For one thread at a time.
+  void exchange(std::uint64_t slot, std::span<const std::byte> outgoing, const Incoming& incoming,
+                Deadline deadline);
+
   /// Whose connection is closed.
   std::vector<int> closed_peers();
   /// Closes every connection: whoever waits, here or at the other ends, fails.
@@ -68,6 +64,8 @@ class Mesh {
 
   void watch();
   bool lost(int peer) const;
+  void await_loss(int peer);
+  void close_messages();
   void enter(gloo::transport::UnboundBuffer* buffer);
   void leave(gloo::transport::UnboundBuffer* buffer);
 
@@ -77,8 +75,10 @@ class Mesh {
   mutable std::mutex mutex_;
   std::set<gloo::transport::UnboundBuffer*> buffers_;
   std::set<int> lost_;
+  std::condition_variable lost_more_;
   std::unique_ptr<gloo::transport::UnboundBuffer> watched_;
   bool stopping_ = false;
+  std::optional<RingLink> ring_;
   std::thread watcher_;
 };
 
