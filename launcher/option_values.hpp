@@ -17,7 +17,8 @@ namespace muster::launcher {
 
 /// Of --rdzv-conf, for completion.
 inline constexpr const char* kConfKeys =
-    "join_timeout= last_call_timeout= membership_changes= first_step_timeout= settle_window= exit_barrier= "
+    "join_timeout= last_call_timeout= restart_window= membership_changes= first_step_timeout= settle_window= "
+    "exit_barrier= "
     "closed_grace= broken_grace= resume_window= is_host= worker_store= store_port= stall_after= token_file= "
     "tls_cert= "
     "tls_key= "

@@ -114,7 +114,7 @@ std::vector<std::string> names_without_effect(const LauncherOptions& options) {
     if (known_as == options.names.end()) continue;
     std::string shown = known_as->second;
     if (name == "--rdzv-conf") {
-      if (options.rendezvous.conf.empty()) continue;  // all of it was of the worker store
+      if (options.rendezvous.conf.empty()) continue;  // one node knows all of it
       const auto keys = std::views::keys(options.rendezvous.conf);
       shown += fmt::format(" {}", fmt::join(keys.begin(), keys.end(), ","));
     }
@@ -123,10 +123,13 @@ std::vector<std::string> names_without_effect(const LauncherOptions& options) {
   return idle;
 }
 
-Result<void> settle_store(LauncherOptions& options) {
+Result<void> settle_conf(LauncherOptions& options) {
   auto store = take_store_options(options.rendezvous.conf);
   if (!store) return store.error();
   options.store = *store;
+  const auto window = take_restart_window(options.rendezvous.conf);
+  if (!window) return window.error();
+  options.restart_window = *window;
   return {};
 }
 
@@ -207,7 +210,7 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
   options.program = std::move(line->program.empty() ? config->program : line->program);
   if (only_prints(options)) return options;
   if (auto checked = check_program(options); !checked) return checked.error();
-  if (auto settled = settle_store(options); !settled) return settled.error();
+  if (auto settled = settle_conf(options); !settled) return settled.error();
   if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
   if (auto settled = settle_logs(options, environment); !settled) return settled.error();
   return options;

@@ -37,6 +37,7 @@ struct LauncherOptions {
   std::optional<Meeting> meeting;  ///< with more than one node: what `rendezvous` means
   StoreOptions store;
   int max_restarts = 0;
+  std::optional<rendezvous::WindowedBudget> restart_window;
   bool no_python = false;
   bool module = false;
   bool run_path = false;

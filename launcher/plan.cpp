@@ -82,6 +82,7 @@ Plan make_plan(const LauncherOptions& options, const Target& target, const Worke
   plan.workers = workers;
   plan.target = target;
   plan.max_restarts = options.max_restarts;
+  plan.restart_window = options.restart_window;
   plan.graces = graces_of(options);
   plan.signals_to_handle = options.signals_to_handle;
   plan.health = options.health;
@@ -96,6 +97,10 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
   const std::string restarts = plan.max_restarts == 0
                                    ? std::string("no restart after a failure")
                                    : "up to " + counted(plan.max_restarts, "restart") + " after failures";
+  const std::string window =
+      plan.restart_window
+          ? fmt::format(", {} within {} at most", plan.restart_window->count, human(plan.restart_window->per))
+          : "";
   const std::string logs =
       plan.run_folder.empty() ? "no logs are kept" : "logs in " + log_place(plan).string();
   const std::string address = standing.address.empty() ? "" : " (" + standing.address + ")";
@@ -103,7 +108,8 @@ std::string start_lines(const Plan& plan, const Standing& standing) {
   const std::string done = plan.expect_done ? "; exit code 0 counts after done() alone" : "";
   return fmt::format("muster: job {}, node {}{}: {} here{}, {}\n", plan.run_id, plan.node, address,
                      counted(plan.workers.number, "worker"), derivation, meeting_text(plan, standing)) +
-         fmt::format("muster: {}{}{}; {}; {}\n", restarts, changes, done, graces_text(plan.graces), logs);
+         fmt::format("muster: {}{}{}{}; {}; {}\n", restarts, window, changes, done, graces_text(plan.graces),
+                     logs);
 }
 
 std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback) {

@@ -27,6 +27,7 @@ struct Plan {
   WorkerCount workers;
   Target target;
   int max_restarts = 0;
+  std::optional<rendezvous::WindowedBudget> restart_window;  ///< within max_restarts
   Graces graces;
   std::optional<std::vector<int>> signals_to_handle;
   int usable_cpus = 1;

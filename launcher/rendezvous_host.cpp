@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include "base/port_holder.hpp"
 #include "launcher/hosted_daemon.hpp"
 #include "rendezvous/core/policy.hpp"
-#include "rendezvous/server/port_holder.hpp"
 
 namespace muster::launcher {
 
@@ -60,9 +60,10 @@ void RendezvousHost::learn(const std::vector<Address>& addresses) {
 std::string RendezvousHost::derived_address(const std::vector<Address>& its,
                                             const std::vector<Address>& ours) const {
   if (const auto own = address_by(place_, ours)) return own->to_string();
-  for (const Address& address : its)
-    if (const auto towards = address_towards(address, meeting_.endpoint.port)) return towards->to_string();
-  return "";
+  // Which of several is reached is known when the connection stands; it brings its own address.
+  if (its.size() != 1) return "";
+  const auto towards = address_towards(its.front(), meeting_.endpoint.port);
+  return towards ? towards->to_string() : "";
 }
 
 void RendezvousHost::host_if_needed() {
@@ -95,7 +96,7 @@ void RendezvousHost::host_if_needed() {
 void RendezvousHost::explain() {
   if (!resolved_) return;
   if (!place_.here()) return say_once("the rendezvous is not hosted here: " + place_.why);
-  const auto holder = rendezvous::port_holder(meeting_.endpoint.port);
+  const auto holder = port_holder(meeting_.endpoint.port);
   if (!holder.empty())
     say_once(errno_error("the rendezvous cannot be hosted at " + meeting_.endpoint.text(), EADDRINUSE, holder)
                  .sentence());

@@ -62,24 +62,28 @@ Result<void> take_times(Keys& keys, RendezvousTimes& times) {
   return {};
 }
 
-// N, N/TIME (N in that time) or unlimited.
+// N, or N/TIME: N in that time; `per` stays as it is without.
+bool parse_window(const std::string& value, rendezvous::WindowedBudget* budget) {
+  const auto slash = value.find('/');
+  const auto count = parse_integer(value.substr(0, slash), 0, rendezvous::max_restarts_limit);
+  if (!count) return false;
+  budget->count = static_cast<int>(*count);
+  if (slash == std::string::npos) return true;
+  return parse_duration(value.substr(slash + 1), &budget->per) && budget->per >= std::chrono::seconds(1) &&
+         budget->per <= std::chrono::hours(24 * 365);
+}
+
+// As above, or unlimited.
 Result<void> take_changes(Keys& keys, rendezvous::WindowedBudget& changes) {
   const auto value = take(keys, "membership_changes");
   if (!value) return {};
-  const auto wrong = not_allowed("--rdzv-conf membership_changes", *value,
-                                 "it takes a number for an hour, NUMBER/TIME as in 20/30m, or unlimited");
   if (*value == "unlimited") {
     changes.count = rendezvous::unlimited;
     return {};
   }
-  const auto slash = value->find('/');
-  const auto count = parse_integer(value->substr(0, slash), 0, rendezvous::max_restarts_limit);
-  if (!count) return wrong;
-  changes.count = static_cast<int>(*count);
-  if (slash == std::string::npos) return {};
-  const bool sound = parse_duration(value->substr(slash + 1), &changes.per) &&
-                     changes.per >= std::chrono::seconds(1) && changes.per <= std::chrono::hours(24 * 365);
-  if (!sound) return wrong;
+  if (!parse_window(*value, &changes))
+    return not_allowed("--rdzv-conf membership_changes", *value,
+                       "it takes a number for an hour, NUMBER/TIME as in 20/30m, or unlimited");
   return {};
 }
 
@@ -114,6 +118,15 @@ Result<void> parse_rendezvous_conf(Keys& conf, const std::string& given) {
     conf[key] = trimmed(pair.substr(equals + 1));
   }
   return {};
+}
+
+Result<std::optional<rendezvous::WindowedBudget>> take_restart_window(Keys& conf) {
+  const auto value = take(conf, "restart_window");
+  if (!value) return std::optional<rendezvous::WindowedBudget>();
+  rendezvous::WindowedBudget window;
+  if (value->find('/') == std::string::npos || !parse_window(*value, &window) || window.count < 1)
+    return not_allowed("--rdzv-conf restart_window", *value, "it takes NUMBER/TIME, as in 3/10m");
+  return std::optional(window);
 }
 
 Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, int max_nodes) {

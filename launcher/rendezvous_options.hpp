@@ -51,6 +51,11 @@ constexpr std::uint16_t kDefaultMasterPort = 29500;      // torchrun's, for stat
 /// a pair of quotes around the whole.
 Result<void> parse_rendezvous_conf(std::map<std::string, std::string>& conf, const std::string& text);
 
+/// Takes restart_window out of `conf`: so many restarts after failures in such a time, within --max-restarts. One node
+/// understands it as well as many.
+Result<std::optional<rendezvous::WindowedBudget>> take_restart_window(
+    std::map<std::string, std::string>& conf);
+
 /// The error is the user's.
 Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, int max_nodes);
 

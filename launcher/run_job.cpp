@@ -35,6 +35,7 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.min_nodes = plan.min_nodes;
   policy.max_nodes = plan.max_nodes;
   policy.max_restarts = plan.max_restarts;
+  policy.restart_window = plan.restart_window;
   policy.drain_grace = plan.graces.rescale;
   policy.stop_deadline =
       std::max({plan.graces.stop, plan.graces.restart, plan.graces.rescale}) + std::chrono::seconds(30);

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/endpoint.hpp"
-#include "rendezvous/server/port_holder.hpp"
+#include "base/port_holder.hpp"
 
 namespace muster::agent {
 
@@ -72,7 +72,7 @@ Result<void> HealthServer::listen_at_port(asio::io_context& io, const std::strin
   Acceptor<Tcp> acceptor(io);
   if (const error_code error = open_at(acceptor, *address))
     return errno_error("--health " + where, error.value(),
-                       error == asio::error::address_in_use ? rendezvous::port_holder(address->port()) : "");
+                       error == asio::error::address_in_use ? port_holder(address->port()) : "");
   error_code ignored;  // it listens, so it has an address
   address_ = "http://" + Endpoint{endpoint->host, acceptor.local_endpoint(ignored).port()}.text() + "/health";
   pages_.serve_at(std::move(acceptor));

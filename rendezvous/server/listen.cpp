@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "base/port_holder.hpp"
 #include "base/unique_fd.hpp"
 #include "rendezvous/protocol/connection.hpp"
-#include "rendezvous/server/port_holder.hpp"
 
 namespace muster::rendezvous {
 namespace {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/endpoint.hpp"
+#include "base/port_holder.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster::rendezvous {
@@ -55,10 +56,8 @@ Result<tcp::acceptor> listen_at(const boost::asio::any_io_executor& executor, co
   return acceptor;
 }
 
-}  // namespace
-
-Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor, const std::string& address,
-                                    std::uint16_t port) {
+Result<tcp::acceptor> listen_on(const boost::asio::any_io_executor& executor, const std::string& address,
+                                std::uint16_t port) {
   if (address.empty()) {
     const std::string what = "listening on port " + std::to_string(port) + " of every address";
     auto both = listen_at(executor, {tcp::v6(), port}, what, true);
@@ -74,11 +73,23 @@ Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor
   return listen_at(executor, {parsed, port}, what, false);
 }
 
+}  // namespace
+
+Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor, const std::string& address,
+                                    std::uint16_t port) {
+  auto listener = listen_on(executor, address, port);
+  if (listener || listener.error().error_number != EADDRINUSE) return listener;
+  Error taken = listener.error();
+  if (std::string holder = port_holder(port); !holder.empty()) taken.next = std::move(holder);
+  return taken;
+}
+
 Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor, const std::string& address,
                                     const PortRange& ports) {
+  if (ports.first == ports.last) return open_listener(executor, address, ports.first);
   for (std::uint32_t port = ports.first;; ++port) {
-    auto listener = open_listener(executor, address, static_cast<std::uint16_t>(port));
-    if (listener || listener.error().error_number != EADDRINUSE || ports.first == ports.last) return listener;
+    auto listener = listen_on(executor, address, static_cast<std::uint16_t>(port));
+    if (listener || listener.error().error_number != EADDRINUSE) return listener;
     if (port < ports.last) continue;
     return Error{"listening on " + (address.empty() ? "any address" : address),
                  "other programs have all ports of " + ports.text(), "", EADDRINUSE};

@@ -24,6 +24,24 @@ TEST(StoreOptions, TheAgentServesAtAnyPortUnlessItIsSaidOtherwise) {
   EXPECT_EQ(options->store.stall_after, std::chrono::seconds(60));
 }
 
+TEST(RestartWindow, OneNodeUnderstandsItAsManyDo) {
+  const std::string conf = "--rdzv-conf=restart_window=3/10m";
+  for (const auto& words : {std::vector<std::string>{"--standalone", conf},
+                            std::vector<std::string>{"--nnodes=2", "--rdzv-endpoint=n1", conf}}) {
+    const auto options = parse(words);
+    ASSERT_TRUE(options);
+    EXPECT_EQ(options->restart_window, (rendezvous::WindowedBudget{3, std::chrono::minutes(10)}));
+    EXPECT_THAT(options->without_effect, IsEmpty());
+  }
+  EXPECT_EQ(parse({"--standalone"})->restart_window, std::nullopt);
+  for (const std::string wrong : {"3", "0/10m", "-1/10m", "3/0", "3/soon", "many/10m"}) {
+    const auto refused = parse({"--standalone", "--rdzv-conf=restart_window=" + wrong});
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().sentence(), "--rdzv-conf restart_window: '" + wrong +
+                                              "' is not allowed; it takes NUMBER/TIME, as in 3/10m");
+  }
+}
+
 TEST(StoreOptions, C9_C10_I10_OneNodeUnderstandsThemAsManyDo) {
   const std::string conf = "--rdzv-conf=worker_store=rank0,store_port=30000-30009,stall_after=5m";
   for (const auto& words : {std::vector<std::string>{"--standalone", conf},

@@ -65,6 +65,17 @@ TEST(Restart, TheBudgetIsUsedUpAndTheFirstFailuresCodeRemains) {
   EXPECT_EQ(status["workers"][0]["exit"], 11);
 }
 
+TEST(Restart, AWindowEndsTheJobBeforeTheWholeBudgetIsUsed) {
+  const Job job;
+  const auto ended =
+      job.run("--max-restarts=9 --rdzv-conf=restart_window=2/10m --log-dir " + (job.folder / "logs"),
+              "if-round 1 then exit 11 then end then if-round 2 then exit 12 then end then exit 13");
+  EXPECT_EQ(ended.code, 13) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("muster: up to 9 restarts after failures, 2 within 10 min at most; "));
+  EXPECT_THAT(ended.err, HasSubstr("2 restarts within 10 min are used"));
+  EXPECT_THAT(ended.err, Not(HasSubstr("round 4")));
+}
+
 TEST(Restart, D20_BadDataEndATrainersJobAtOnce) {
   const Job job;
   const std::vector<std::string> command{

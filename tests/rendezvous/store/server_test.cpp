@@ -434,9 +434,9 @@ TEST(OpenListener, ErrorsNameAddressPortAndErrno) {
   const auto port = first->local_endpoint().port();
   const auto second = open_listener(io.get_executor(), "127.0.0.1", port);
   ASSERT_TRUE(second.has_error());
-  EXPECT_EQ(second.error().sentence(),
-            "listening on 127.0.0.1:" + std::to_string(port) +
-                ": Address already in use (EADDRINUSE); another program has this port");
+  EXPECT_EQ(second.error().sentence(), "listening on 127.0.0.1:" + std::to_string(port) +
+                                           ": Address already in use (EADDRINUSE); held by pid " +
+                                           std::to_string(::getpid()) + " (store_server_te)");
   EXPECT_EQ(open_listener(io.get_executor(), "localhost", 1).error().sentence(),
             "listening on localhost:1: not a numeric address");
   EXPECT_THAT(open_listener(io.get_executor(), "203.0.113.1", 0).error().sentence(),

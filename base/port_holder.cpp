@@ -1,4 +1,4 @@
-#include "rendezvous/server/port_holder.hpp"
+#include "base/port_holder.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-namespace muster::rendezvous {
+namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ std::string port_holder(std::uint16_t port) {
   return "";
 }
 
-}  // namespace muster::rendezvous
+}  // namespace muster

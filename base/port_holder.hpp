@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace muster::rendezvous {
+namespace muster {
 
 /// "held by pid 4711 (python3)", or empty when nobody or nobody visible does.
 std::string port_holder(std::uint16_t port);
 
-}  // namespace muster::rendezvous
+}  // namespace muster
