@@ -65,6 +65,21 @@ def scenario_A3_B1_B13_a_name_that_each_node_resolves_in_its_own_way(lab):
         await_that(lambda: not lab.pids("musterd"), "the daemon leaves when its job is over")
 
 
+def scenario_B13_of_an_endpoints_several_addresses_the_one_that_was_reached_counts(lab):
+    """Nobody has the first of them; what the node offers as MASTER_ADDR is its own end of the connection that stands."""
+    if not real_network_only(lab):
+        return
+    lab.name_table(lab.nodes[0], f"127.0.0.1 localhost\n{lab.nodes[0].address} alpha\n")
+    lab.name_table(lab.nodes[1], f"127.0.0.1 localhost\nfd77::99 alpha\n{lab.nodes[0].address} alpha\n")
+    own = ["--nnodes=2", f"--rdzv-endpoint=alpha:{lab.port}", "--rdzv-id=job", QUICK]
+    program = say_environment(lab)
+    launches = [lab.launch(node, [*own, f"--node-rank={1 - place}"], program) for place, node in enumerate(lab.nodes[:2])]
+    for launch in launches:
+        launch.await_exit(0)
+    for rank in range(2):
+        assert environment_of(f"{lab.folder}/env-{rank}")["MASTER_ADDR"] == lab.nodes[1].address
+
+
 def scenario_B7_a_name_with_one_IPv4_address_is_reached_at_once(lab):
     """Although IPv6 is there: within a second of the daemon's being there, and without a line about it."""
     if not real_network_only(lab):
