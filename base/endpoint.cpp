@@ -1,9 +1,30 @@
 #include "base/endpoint.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
 
 namespace muster {
+
+namespace {
+
+/// A host that can only be meant as an address and is none would be looked up as a name until a deadline. Empty: fine.
+std::string address_fault(const std::string& host) {
+  in6_addr ignored{};
+  if (host.find(':') != std::string::npos) {
+    const std::string address = host.substr(0, host.find('%'));  // an interface may follow
+    return ::inet_pton(AF_INET6, address.c_str(), &ignored) == 1
+               ? ""
+               : "'" + host + "' is no IPv6 address; with a port it is written [ADDRESS]:PORT";
+  }
+  const bool is_numeric = host.find_first_not_of("0123456789.") == std::string::npos &&
+                          std::count(host.begin(), host.end(), '.') == 3;
+  return is_numeric && ::inet_pton(AF_INET, host.c_str(), &ignored) != 1 ? "'" + host + "' is no IPv4 address"
+                                                                         : "";
+}
+
+}  // namespace
 
 std::string Endpoint::text() const {
   const bool v6 = host.find(':') != std::string::npos;
@@ -42,6 +63,8 @@ Result<Endpoint> parse_endpoint(const std::string& text, std::uint16_t default_p
     if (has_port) port = text.substr(colon + 1);
   }
   if (endpoint.host.empty()) endpoint.host = "localhost";
+  if (const auto fault = address_fault(endpoint.host); !fault.empty())
+    return Error{"endpoint '" + text + "'", fault};
   if (has_port) {
     const auto number = parse_integer(port, 0, 65535);
     if (!number) return Error{"endpoint '" + text + "'", "port " + number.error().sentence()};

@@ -41,7 +41,8 @@ Result<void> check_complete(const TlsFiles& files, TlsSide side) {
   if (side == TlsSide::daemon && files.certificate.empty())
     return Error{"TLS", "the daemon has no certificate to show", "name one (tls_cert and tls_key)"};
   if (side == TlsSide::peer && files.authority.empty())
-    return Error{"TLS", "there is nothing to check the daemon's certificate against", "name it (tls_ca)"};
+    return Error{"TLS", "there is nothing to check the daemon's certificate against",
+                 "name it (tls_ca, --tls-ca)"};
   return {};
 }
 
@@ -114,9 +115,9 @@ class TlsConnection : public Connection {
   // A peer that speaks without TLS hears why in its own tongue: OpenSSL tells it nothing.
   void failed_to_secure(const Ending& ending) {
     if (tls_->side == TlsSide::daemon && ending.why.find(kNoTls) != std::string::npos) {
-      const auto farewell =
-          encode(DaemonMessage(Refused{RefusalCode::not_authenticated,
-                                       "this rendezvous speaks TLS: name the authority to trust (tls_ca)"}));
+      const auto farewell = encode(DaemonMessage(
+          Refused{RefusalCode::not_authenticated,
+                  "this rendezvous speaks TLS: name the authority to trust (tls_ca, --tls-ca)"}));
       error_code ignored;  // it fits into an empty socket; who does not take it hears nothing
       stream_.next_layer().write_some(boost::asio::buffer(farewell), ignored);
     }

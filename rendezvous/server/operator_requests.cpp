@@ -20,7 +20,7 @@ Event event_of(const OperatorRequest& request) {
     case OperatorVerb::clear_cooldown:
       return ClearCooldown{request.node};
     case OperatorVerb::stop_job:
-      return StopJob{"stopped by an operator"};
+      return StopJob{"musterctl stop"};
     case OperatorVerb::status:
     case OperatorVerb::events:
       break;

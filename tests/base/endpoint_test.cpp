@@ -20,6 +20,12 @@ TEST(Endpoint, WhatIsWrongIsNamed) {
   EXPECT_TRUE(parse_endpoint("a:", 1).has_error());
   EXPECT_TRUE(parse_endpoint("[::1", 1).has_error());
   EXPECT_TRUE(parse_endpoint("[::1]x", 1).has_error());
+  EXPECT_EQ(parse_endpoint("256.1.1.1:29400", 1).error().sentence(),
+            "endpoint '256.1.1.1:29400': '256.1.1.1' is no IPv4 address");
+  EXPECT_EQ(parse_endpoint("::1:29484", 1).error().sentence(),
+            "endpoint '::1:29484': '::1:29484' is no IPv6 address; with a port it is written [ADDRESS]:PORT");
+  EXPECT_TRUE(parse_endpoint("[node]:1", 1)) << "brackets around a name hurt nobody";
+  EXPECT_TRUE(parse_endpoint("123.45", 1)) << "may be a name";
 }
 
 TEST(Endpoint, TextBracketsIPv6Only) {

@@ -134,7 +134,7 @@ def scenario_D10_who_waited_as_long_as_the_exit_barrier_allows_leaves_and_the_st
     program = lab.program("muster_test_child", "if-rank", "2", "then", "await", f"{lab.folder}/go", "then", "dial",
                           "then", "end")
     own = [*options(lab, 3), "--rdzv-conf=exit_barrier=1s"]
-    launches = [lab.launch(node, own, program) for node in lab.nodes[:3]]
+    launches = [lab.launch(node, [*own, f"--node-rank={rank}"], program) for rank, node in enumerate(lab.nodes[:3])]
     launches[1].await_exit(0)
     assert "job job succeeded" in launches[1].output(), launches[1].output()
     assert launches[0].process.poll() is None and launches[2].process.poll() is None
