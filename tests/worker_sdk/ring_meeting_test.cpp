@@ -20,11 +20,16 @@ using namespace std::chrono_literals;
 
 Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
-RingOptions ring_of(int rank, int size, const std::string& address = "127.0.0.1") {
-  return {.rank = rank, .size = size, .names = {}, .prefix = "test", .address = address};
+MeshOptions ring_of(int rank, int size, const std::string& address = "127.0.0.1") {
+  MeshOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.prefix = "test";
+  options.address = address;
+  return options;
 }
 
-std::string error_of(const RingOptions& options, KeyValueStore& store, std::chrono::milliseconds time) {
+std::string error_of(const MeshOptions& options, KeyValueStore& store, std::chrono::milliseconds time) {
   try {
     (void)meet_neighbours(options, store, in(time));
   } catch (const CollectiveError& error) {

@@ -105,10 +105,7 @@ Mesh::Mesh(const MeshOptions& options, KeyValueStore& store)
   try {
     const Deadline deadline = std::chrono::steady_clock::now() + options.timeout;
     context_->connect(options, store);
-    const auto address =
-        options.interface_name.empty() ? options.address : address_of_interface(options.interface_name);
-    ring_.emplace(meet_neighbours({options.rank, options.size, options.names, options.prefix, address}, store,
-                                  deadline));
+    ring_.emplace(meet_neighbours(options, store, deadline));
   } catch (const std::exception& error) {
     const auto& group = options.names.group;
     throw CollectiveError(

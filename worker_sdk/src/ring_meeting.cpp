@@ -173,11 +173,11 @@ UniqueFd connect_to(const Record& record, Deadline deadline) {
   return fd;
 }
 
-std::string key_of(const RingOptions& options, int rank) {
+std::string key_of(const MeshOptions& options, int rank) {
   return fmt::format("{}/ring/{}", options.prefix, rank);
 }
 
-UniqueFd connect_to_right(const RingOptions& options, KeyValueStore& store, int right, Deadline deadline) {
+UniqueFd connect_to_right(const MeshOptions& options, KeyValueStore& store, int right, Deadline deadline) {
   const auto found = store.get(key_of(options, right), until(deadline));
   if (!found) throw CollectiveError("it did not come");
   std::istringstream words(*found);
@@ -189,10 +189,10 @@ UniqueFd connect_to_right(const RingOptions& options, KeyValueStore& store, int 
 
 }  // namespace
 
-RingLink meet_neighbours(const RingOptions& options, KeyValueStore& store, Deadline deadline) {
+RingLink meet_neighbours(const MeshOptions& options, KeyValueStore& store, Deadline deadline) {
   const int right = (options.rank + 1) % options.size;
   const int left = (options.rank + options.size - 1) % options.size;
-  Door door(options.address);
+  Door door(options.interface_name.empty() ? options.address : address_of_interface(options.interface_name));
   store.set(key_of(options, options.rank), door.record());
   UniqueFd to_right;
   try {

@@ -1,25 +1,16 @@
 // How the neighbours of a ring find each other: each rank listens, and says in the store where and by which secret.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "worker_sdk/src/key_value_store.hpp"
-#include "worker_sdk/src/rank_names.hpp"
+#include "worker_sdk/src/mesh.hpp"
 #include "worker_sdk/src/ring_link.hpp"
 
 namespace muster::worker {
 
-struct RingOptions {
-  int rank = 0;
-  int size = 2;
-  RankNames names;
-  std::string prefix;   ///< of this group's keys in the store
-  std::string address;  ///< numeric, of this host: where the left neighbour reaches it
-};
-
 /// Whoever connects without the secret is not listened to. Throws CollectiveError that names the neighbour.
-RingLink meet_neighbours(const RingOptions& options, KeyValueStore& store, Deadline deadline);
+RingLink meet_neighbours(const MeshOptions& options, KeyValueStore& store, Deadline deadline);
 
 /// The numeric address of a network interface, IPv4 before IPv6. Throws CollectiveError if it has none.
 std::string address_of_interface(const std::string& name);
