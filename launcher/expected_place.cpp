@@ -1,21 +1,16 @@
 #include "launcher/expected_place.hpp"
 
-#include "launcher/hosting.hpp"
-
 namespace muster::launcher {
 
-namespace {
-
-std::string address_for(const Meeting& meeting, const Place& place, const std::vector<Address>& its,
+std::string own_address(const Meeting& meeting, const Place& place, const std::vector<Address>& its,
                         const std::vector<Address>& ours) {
   if (!meeting.local_addr.empty()) return meeting.local_addr;
   if (const auto own = address_by(place, ours)) return own->to_string();
-  for (const Address& address : its)
-    if (const auto towards = address_towards(address, meeting.endpoint.port)) return towards->to_string();
-  return "";
+  // Which of several is reached is known when the connection stands; it brings its own address.
+  if (its.size() != 1) return "";
+  const auto towards = address_towards(its.front(), meeting.endpoint.port);
+  return towards ? towards->to_string() : "";
 }
-
-}  // namespace
 
 ExpectedPlace expected_place(const Meeting& meeting) {
   const auto its = addresses_of(meeting.endpoint.host);
@@ -23,7 +18,7 @@ ExpectedPlace expected_place(const Meeting& meeting) {
   const auto ours = local_addresses();
   if (!ours) return {meeting.local_addr, false, false, ours.error().sentence()};
   const Place place = place_of(meeting.endpoint.host, *its, *ours, meeting.is_host);
-  return {address_for(meeting, place, *its, *ours), place.here(), place.loopback, place.why};
+  return {own_address(meeting, place, *its, *ours), place.here(), place.loopback, place.why};
 }
 
 }  // namespace muster::launcher

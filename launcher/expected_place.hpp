@@ -2,10 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "launcher/hosting.hpp"
 #include "launcher/rendezvous_options.hpp"
 
 namespace muster::launcher {
+
+/// This node's address for the others' workers: the given one, where the meeting is hosted the endpoint's own, else the
+/// one that leads to the endpoint's only address. `its` and `ours` as for place_of. Empty: known only once connected.
+std::string own_address(const Meeting& meeting, const Place& place, const std::vector<Address>& its,
+                        const std::vector<Address>& ours);
 
 struct ExpectedPlace {
   std::string address;  ///< this node's, for the others' workers; empty: not known

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/port_holder.hpp"
+#include "launcher/expected_place.hpp"
 #include "launcher/hosted_daemon.hpp"
 #include "rendezvous/core/policy.hpp"
 
@@ -53,17 +54,8 @@ void RendezvousHost::learn(const std::vector<Address>& addresses) {
   if (place_.hidden_by_loopback)
     say_once(fmt::format("{} is {} on this machine: the rendezvous listens on all addresses",
                          meeting_.endpoint.host, listed(addresses)));
-  if (local_address_.empty()) local_address_ = derived_address(addresses, *ours);
+  local_address_ = own_address(meeting_, place_, addresses, *ours);
   host_if_needed();
-}
-
-std::string RendezvousHost::derived_address(const std::vector<Address>& its,
-                                            const std::vector<Address>& ours) const {
-  if (const auto own = address_by(place_, ours)) return own->to_string();
-  // Which of several is reached is known when the connection stands; it brings its own address.
-  if (its.size() != 1) return "";
-  const auto towards = address_towards(its.front(), meeting_.endpoint.port);
-  return towards ? towards->to_string() : "";
 }
 
 void RendezvousHost::host_if_needed() {

@@ -43,7 +43,6 @@ class RendezvousHost {
 
  private:
   void learn(const std::vector<Address>& addresses);
-  std::string derived_address(const std::vector<Address>& its, const std::vector<Address>& ours) const;
   void host_if_needed();
   void say_once(const std::string& line);
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "launcher/expected_place.hpp"
+
 namespace muster::launcher {
 namespace {
 
@@ -67,6 +69,18 @@ TEST(Hosting, A1_AFlagDecides) {
 TEST(Hosting, ALinkLocalAddressIsThatOfItsInterface) {
   EXPECT_TRUE(place_of("fe80::1", these({"fe80::1"}), kOurs).here());
   EXPECT_FALSE(place_of("fe80::1%3", these({"fe80::1%3"}), kOurs).here());
+}
+
+// Loopback leads to itself on every machine.
+TEST(OwnAddress, IsLeftToTheConnectionWhereAnEndpointHasSeveralAddresses) {
+  const auto own = [](const std::vector<Address>& its, const std::string& given = "") {
+    Meeting meeting;
+    meeting.local_addr = given;
+    return own_address(meeting, place_of("head", its, kOurs, false), its, kOurs);
+  };
+  EXPECT_EQ(own(these({"127.0.0.9"})), "127.0.0.1");
+  EXPECT_EQ(own(these({"127.0.0.9", "::1"})), "");
+  EXPECT_EQ(own(these({"127.0.0.9", "::1"}), "10.0.0.7"), "10.0.0.7");
 }
 
 TEST(LocalAddresses, B3_NumericHostsAreNotLookedUp) {

@@ -18,7 +18,7 @@ import time
 from kill_resume_test import workers_of
 
 LIMIT_S = 300
-EPOCHS = 2
+EPOCHS = 1 if os.environ.get("MUSTER_SANITIZER") else 2  # half the way at their pace
 WORLDS = (2, 3, 1, 4, 2)
 
 
