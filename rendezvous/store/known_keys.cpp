@@ -61,6 +61,7 @@ std::optional<KnownKey> of_process_group(const Parts& parts) {
   const auto device = std::find_if(parts.begin(), parts.end(), is_device);
   if (device == parts.begin()) return std::nullopt;
   if (device != parts.end()) return of_backend(*(device - 1), {device + 1, parts.end()}, *device == "cuda");
+  if (!number_of(parts[0])) return std::nullopt;  // a script's own key
   return of_backend(parts[0], {parts.begin() + 1, parts.end()}, true);
 }
 

@@ -180,6 +180,7 @@ TEST(StoreStall, EveryKnownShapeOfAKeyNamesItsOwner) {
       {"/default_pg/0//5//cuda//0", "the NCCL id of rank 0 in group 5"},
       {"/default_pg/0//cuda//2:5", "rank 2's NCCL id for the pair 2:5"},
       {"//worker/attempt_0/default_pg/0/0", "rank 0's NCCL id"},
+      {"//worker/attempt_0/default_pg/step/5", "key '//worker/attempt_0/default_pg/step/5'"},
       {"//worker/attempt_0/default_pg/1/SEQ_NUM_STORE_KEY", "the sequence number of rank 0 in group 1"},
       {"/default_pg/store_based_barrier_key:0:last_worker", "the last arrival at the barrier"},
       {"/default_pg/store_based_barrier_key:3:last_worker", "the last arrival at the barrier in group 3"},
