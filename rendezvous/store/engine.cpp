@@ -13,9 +13,9 @@ namespace muster::rendezvous {
 namespace {
 
 /// What an entry costs beside its bytes, about.
-constexpr std::size_t entry_overhead_bytes = 96;
+constexpr std::size_t entry_overhead_bytes = 112;
 constexpr std::size_t queue_overhead_bytes = 96;  ///< without items
-constexpr std::size_t item_overhead_bytes = 64;
+constexpr std::size_t item_overhead_bytes = 80;
 constexpr std::string_view join_counter = "init/";
 
 /// Reads like PyTorch's server: blanks and a sign may lead, what follows the digits does not matter.
@@ -59,7 +59,7 @@ void StoreEngine::disconnect(StoreConnectionId id, StoreWoken& woken) {
 }
 
 StoreEngine::Refusal StoreEngine::handle(StoreConnectionId id, const StoreRequest& request,
-                                         std::string& reply, StoreWoken& woken) {
+                                         StoreOutput& reply, StoreWoken& woken) {
   assert(slots_[slot_of(id)].live && slots_[slot_of(id)].generation == id >> 32);
   switch (request.op) {
     case StoreOp::validate:
@@ -69,20 +69,20 @@ StoreEngine::Refusal StoreEngine::handle(StoreConnectionId id, const StoreReques
     case StoreOp::compare_set:
       return compare_set(id, request, reply, woken);
     case StoreOp::get:
-      wire::put_bytes(reply, value_of(request.key));
+      reply.put(value_of(request.key));
       return {};
     case StoreOp::add:
       return add(id, request, reply, woken);
     case StoreOp::check:
-      wire::put_u8(reply, all_present(request.keys) ? reply_ready : reply_not_ready);
+      wire::put_u8(reply.own(), all_present(request.keys) ? reply_ready : reply_not_ready);
       return {};
     case StoreOp::wait:
       return wait(id, request, reply);
     case StoreOp::num_keys:
-      wire::put_i64(reply, static_cast<std::int64_t>(values_.size()));
+      wire::put_i64(reply.own(), static_cast<std::int64_t>(values_.size()));
       return {};
     case StoreOp::delete_key:
-      wire::put_i64(reply, delete_key(request.key));
+      wire::put_i64(reply.own(), delete_key(request.key));
       return {};
     case StoreOp::append:
       return append(id, request, woken);
@@ -92,11 +92,11 @@ StoreEngine::Refusal StoreEngine::handle(StoreConnectionId id, const StoreReques
       return multi_set(id, request, woken);
     case StoreOp::cancel_wait:
       waits_.drop(id);
-      wire::put_u8(reply, reply_wait_canceled);
+      wire::put_u8(reply.own(), reply_wait_canceled);
       return {};
     case StoreOp::ping:
       slots_[slot_of(id)].pid = static_cast<std::uint32_t>(request.number) & ~ping_nonce_flag;
-      wire::put(reply, static_cast<std::uint32_t>(request.number));
+      wire::put(reply.own(), static_cast<std::uint32_t>(request.number));
       return {};
     case StoreOp::queue_push:
       return queue_push(request, woken);
@@ -105,22 +105,23 @@ StoreEngine::Refusal StoreEngine::handle(StoreConnectionId id, const StoreReques
       queue_pop(request.key, reply);
       return {};
     case StoreOp::queue_len:
-      wire::put_i64(reply, queue_len(request.key));
+      wire::put_i64(reply.own(), queue_len(request.key));
       return {};
     case StoreOp::list_keys:
       return list_keys(reply);
     case StoreOp::barrier:
       return barrier(id, request, reply, woken);
     case StoreOp::watch_key:
-      wire::put_u8(reply, reply_watching);
+      wire::put_u8(reply.own(), reply_watching);
       return {};
   }
   return "a request that this store does not know";
 }
 
-std::string_view StoreEngine::value_of(std::string_view key) const {
+const StoreValue& StoreEngine::value_of(std::string_view key) const {
+  static const StoreValue absent;
   const auto at = values_.find(key);
-  return at == values_.end() ? std::string_view() : std::string_view(at->second.bytes);
+  return at == values_.end() ? absent : at->second.value;
 }
 
 bool StoreEngine::present(std::string_view key) const {
@@ -138,19 +139,19 @@ StoreEngine::Refusal StoreEngine::put(StoreConnectionId id, const StoreRequest& 
                                       std::string_view value, StoreWoken& woken) {
   const auto at = values_.find(key);
   if (at != values_.end()) {
-    auto& old = at->second;
-    if (value.size() > old.bytes.size())
-      if (auto refusal = refuse_growth(request.op, key, value.size() - old.bytes.size())) return refusal;
-    stored_bytes_ += value.size() - old.bytes.size();
-    // Not kept: the room of a large value that a small one has replaced.
-    if (value.size() < old.bytes.capacity() / 4) std::string().swap(old.bytes);
-    old.bytes.assign(value);
-    old.writer = id;
+    auto& [old, writer] = at->second;
+    const auto freed = old.freed_bytes();
+    if (value.size() > freed)
+      if (auto refusal = refuse_growth(request.op, key, value.size() - freed)) return refusal;
+    stored_bytes_ -= old.uncounted_bytes();
+    old.assign(value, long_values_);
+    stored_bytes_ += old.uncounted_bytes();
+    writer = id;
   } else {
-    const std::size_t cost = key.size() + value.size() + entry_overhead_bytes;
-    if (auto refusal = refuse_growth(request.op, key, cost)) return refusal;
-    values_.try_emplace(std::string(key), Value{std::string(value), id});
-    stored_bytes_ += cost;
+    const std::size_t cost = key.size() + entry_overhead_bytes;
+    if (auto refusal = refuse_growth(request.op, key, cost + value.size())) return refusal;
+    const auto made = values_.try_emplace(std::string(key), Value{{value, long_values_}, id}).first;
+    stored_bytes_ += cost + made->second.value.uncounted_bytes();
   }
   waits_.key_written(key, woken);
   return {};
@@ -160,29 +161,33 @@ StoreEngine::Refusal StoreEngine::append(StoreConnectionId id, const StoreReques
                                          StoreWoken& woken) {
   const auto at = values_.find(request.key);
   if (at == values_.end()) return put(id, request, request.key, request.value, woken);
-  if (at->second.bytes.size() + request.value.size() > limits_.value_bytes_max)
+  auto& [value, writer] = at->second;
+  const auto length = value.size() + request.value.size();
+  if (length > limits_.value_bytes_max)
     return fmt::format("APPEND to key {}: its value would be longer than {} bytes (value_bytes_max)",
                        shown_key(request.key), limits_.value_bytes_max);
-  if (auto refusal = refuse_growth(request.op, request.key, request.value.size())) return refusal;
-  at->second.bytes.append(request.value);
-  at->second.writer = id;
-  stored_bytes_ += request.value.size();
+  if (auto refusal = refuse_growth(request.op, request.key, length - value.freed_bytes())) return refusal;
+  stored_bytes_ -= value.uncounted_bytes();
+  value.append(request.value, long_values_);
+  stored_bytes_ += value.uncounted_bytes();
+  writer = id;
   waits_.key_written(request.key, woken);
   return {};
 }
 
 StoreEngine::Refusal StoreEngine::compare_set(StoreConnectionId id, const StoreRequest& request,
-                                              std::string& reply, StoreWoken& woken) {
+                                              StoreOutput& reply, StoreWoken& woken) {
   const auto at = values_.find(request.key);
   const bool absent = at == values_.end();
-  const bool matches = absent ? request.value.empty() : at->second.bytes == request.value;
+  const bool matches = absent ? request.value.empty() : at->second.value.bytes() == request.value;
   if (!matches) {
     // For an absent key the caller gets its own expectation back: PyTorch's rendezvous relies on it.
-    wire::put_bytes(reply, absent ? request.value : std::string_view(at->second.bytes));
+    if (absent) wire::put_bytes(reply.own(), request.value);
+    if (!absent) reply.put(at->second.value);
     return {};
   }
   if (auto refusal = put(id, request, request.key, request.desired, woken)) return refusal;
-  wire::put_bytes(reply, request.desired);
+  reply.put(value_of(request.key));
   return {};
 }
 
@@ -190,15 +195,15 @@ StoreEngine::Refusal StoreEngine::increase(StoreOp op, std::string_view key, std
                                            std::int64_t* sum) const {
   std::int64_t old = 0;
   const auto at = values_.find(key);
-  if (at != values_.end() && !parse_decimal(at->second.bytes, &old))
+  if (at != values_.end() && !parse_decimal(at->second.value.bytes(), &old))
     return fmt::format("{} of key {}: its value {} is no decimal number", name_of(op), shown_key(key),
-                       shown_key(at->second.bytes));
+                       shown_key(at->second.value.bytes()));
   if (__builtin_add_overflow(old, delta, sum))
     return fmt::format("{} of key {}: {} and {} do not fit 64 bits", name_of(op), shown_key(key), old, delta);
   return {};
 }
 
-StoreEngine::Refusal StoreEngine::add(StoreConnectionId id, const StoreRequest& request, std::string& reply,
+StoreEngine::Refusal StoreEngine::add(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply,
                                       StoreWoken& woken) {
   std::int64_t sum = 0;
   if (auto refusal = increase(request.op, request.key, request.number, &sum)) return refusal;
@@ -207,18 +212,18 @@ StoreEngine::Refusal StoreEngine::add(StoreConnectionId id, const StoreRequest& 
   const std::string_view text(digits, static_cast<std::size_t>(end - digits));
   if (auto refusal = put(id, request, request.key, text, woken)) return refusal;
   if (request.number > 0 && request.key == join_counter) slots_[slot_of(id)].joined = true;
-  wire::put_i64(reply, sum);
+  wire::put_i64(reply.own(), sum);
   return {};
 }
 
 StoreEngine::Refusal StoreEngine::barrier(StoreConnectionId id, const StoreRequest& request,
-                                          std::string& reply, StoreWoken& woken) {
+                                          StoreOutput& reply, StoreWoken& woken) {
   std::int64_t arrived = 0;
   if (auto refusal = increase(request.op, request.key, 1, &arrived)) return refusal;
   const std::string text = std::to_string(arrived);
   if (arrived >= request.number) {
     if (auto refusal = put(id, request, request.key, text, woken)) return refusal;
-    wire::put_u8(reply, reply_stop_waiting);
+    wire::put_u8(reply.own(), reply_stop_waiting);
     return {};
   }
   waits_.drop(id);
@@ -228,12 +233,12 @@ StoreEngine::Refusal StoreEngine::barrier(StoreConnectionId id, const StoreReque
   if (auto refusal = refuse_growth(request.op, request.key, cost + StoreWaits::cost_bytes(key)))
     return refusal;
   if (at == values_.end()) {
-    values_.try_emplace(std::string(request.key), Value{text, id});
+    values_.try_emplace(std::string(request.key), Value{{text, long_values_}, id});
     stored_bytes_ += cost;
     waits_.barrier_began(request.key, woken);
   } else {
-    stored_bytes_ += text.size() - at->second.bytes.size();
-    at->second = Value{text, id};
+    stored_bytes_ += text.size() - at->second.value.uncounted_bytes();
+    at->second = Value{{text, long_values_}, id};
   }
   waits_.begin(id, key, StoreWaits::Kind::barrier);
   return {};
@@ -244,13 +249,13 @@ bool StoreEngine::all_present(const std::vector<std::string_view>& keys) const {
 }
 
 StoreEngine::Refusal StoreEngine::wait(StoreConnectionId id, const StoreRequest& request,
-                                       std::string& reply) {
+                                       StoreOutput& reply) {
   waits_.drop(id);
   missing_.clear();
   for (const auto key : request.keys)
     if (!present(key)) missing_.push_back(key);
   if (missing_.empty()) {
-    wire::put_u8(reply, reply_stop_waiting);
+    wire::put_u8(reply.own(), reply_stop_waiting);
     return {};
   }
   if (auto refusal = refuse_growth(request.op, missing_[0], StoreWaits::cost_bytes(missing_))) return refusal;
@@ -261,20 +266,18 @@ StoreEngine::Refusal StoreEngine::wait(StoreConnectionId id, const StoreRequest&
 std::int64_t StoreEngine::delete_key(std::string_view key) {
   const auto at = values_.find(key);
   if (at == values_.end()) return 0;
-  stored_bytes_ -= at->first.size() + at->second.bytes.size() + entry_overhead_bytes;
+  stored_bytes_ -= at->first.size() + at->second.value.uncounted_bytes() + entry_overhead_bytes;
   values_.erase(at);
   return 1;
 }
 
-StoreEngine::Refusal StoreEngine::multi_get(const StoreRequest& request, std::string& reply) const {
-  const std::size_t before = reply.size();
-  for (const auto key : request.keys) {
-    wire::put_bytes(reply, value_of(key));
-    if (reply.size() - before <= limits_.reply_bytes_max) continue;
-    reply.resize(before);
-    return fmt::format("MULTI_GET of {} keys: a reply of more than {} bytes (reply_bytes_max)",
-                       request.keys.size(), limits_.reply_bytes_max);
-  }
+StoreEngine::Refusal StoreEngine::multi_get(const StoreRequest& request, StoreOutput& reply) const {
+  std::size_t bytes = 0;
+  for (const auto key : request.keys) bytes += sizeof(std::uint64_t) + value_of(key).size();
+  if (bytes > limits_.reply_bytes_max)
+    return fmt::format("MULTI_GET of {} keys: a reply of {} bytes, more than {} (reply_bytes_max)",
+                       request.keys.size(), bytes, limits_.reply_bytes_max);
+  for (const auto key : request.keys) reply.put(value_of(key));
   return {};
 }
 
@@ -285,16 +288,16 @@ StoreEngine::Refusal StoreEngine::multi_set(StoreConnectionId id, const StoreReq
   return {};
 }
 
-StoreEngine::Refusal StoreEngine::list_keys(std::string& reply) const {
-  const std::size_t before = reply.size();
-  wire::put_i64(reply, static_cast<std::int64_t>(values_.size()));
-  for (const auto& [key, value] : values_) {
-    wire::put_bytes(reply, key);
-    if (reply.size() - before <= limits_.reply_bytes_max) continue;
-    reply.resize(before);
-    return fmt::format("LIST_KEYS of {} keys: a reply of more than {} bytes (reply_bytes_max)",
-                       values_.size(), limits_.reply_bytes_max);
-  }
+StoreEngine::Refusal StoreEngine::list_keys(StoreOutput& reply) const {
+  std::size_t bytes = sizeof(std::int64_t);
+  for (const auto& entry : values_) bytes += sizeof(std::uint64_t) + entry.first.size();
+  if (bytes > limits_.reply_bytes_max)
+    return fmt::format("LIST_KEYS of {} keys: a reply of {} bytes, more than {} (reply_bytes_max)",
+                       values_.size(), bytes, limits_.reply_bytes_max);
+  auto& out = reply.own();
+  out.reserve(out.size() + bytes);
+  wire::put_i64(out, static_cast<std::int64_t>(values_.size()));
+  for (const auto& entry : values_) wire::put_bytes(out, entry.first);
   return {};
 }
 
@@ -305,8 +308,8 @@ StoreEngine::Refusal StoreEngine::queue_push(const StoreRequest& request, StoreW
   if (auto refusal = refuse_growth(request.op, request.key, queue_cost + cost)) return refusal;
   if (at == queues_.end()) at = queues_.try_emplace(std::string(request.key)).first;
   stored_bytes_ += queue_cost;
-  at->second.emplace_back(request.value);
-  stored_bytes_ += cost;
+  at->second.emplace_back(request.value, long_values_);
+  stored_bytes_ += item_overhead_bytes + at->second.back().uncounted_bytes();
   wake_for_item(request.key, woken);
   return {};
 }
@@ -317,13 +320,13 @@ void StoreEngine::wake_for_item(std::string_view key, StoreWoken& woken) {
   if (woken.size() > before) slots_[slot_of(woken.back())].woken_by_queue = key;
 }
 
-void StoreEngine::queue_pop(std::string_view key, std::string& reply) {
+void StoreEngine::queue_pop(std::string_view key, StoreOutput& reply) {
   const auto at = queues_.find(key);
-  if (at == queues_.end()) return wire::put_i64(reply, 0);
+  if (at == queues_.end()) return wire::put_i64(reply.own(), 0);
   auto& queue = at->second;
-  wire::put_i64(reply, static_cast<std::int64_t>(queue.size()));
-  wire::put_bytes(reply, queue.front());
-  stored_bytes_ -= queue.front().size() + item_overhead_bytes;
+  wire::put_i64(reply.own(), static_cast<std::int64_t>(queue.size()));
+  reply.put(queue.front());
+  stored_bytes_ -= queue.front().uncounted_bytes() + item_overhead_bytes;
   queue.pop_front();
   if (!queue.empty()) return;
   stored_bytes_ -= at->first.size() + queue_overhead_bytes;
@@ -338,7 +341,7 @@ std::int64_t StoreEngine::queue_len(std::string_view key) const {
 std::optional<std::int64_t> StoreEngine::joined() const {
   std::int64_t number = 0;
   const auto at = values_.find(join_counter);
-  if (at == values_.end() || !parse_decimal(at->second.bytes, &number)) return std::nullopt;
+  if (at == values_.end() || !parse_decimal(at->second.value.bytes(), &number)) return std::nullopt;
   return number;
 }
 

@@ -14,6 +14,7 @@
 
 #include "rendezvous/store/codec.hpp"
 #include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/value.hpp"
 #include "rendezvous/store/waits.hpp"
 
 namespace muster::rendezvous {
@@ -44,7 +45,7 @@ class StoreEngine {
   /// Carries out one request: appends its reply to `reply` (nothing, if it has none or must wait) and the
   /// connections it woke to `woken`, perhaps `id` itself. A sentence comes back if the request cannot be
   /// answered: the connection must then be closed.
-  std::optional<std::string> handle(StoreConnectionId id, const StoreRequest& request, std::string& reply,
+  std::optional<std::string> handle(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply,
                                     StoreWoken& woken);
 
   bool waiting(StoreConnectionId id) const { return waits_.waiting(id); }
@@ -52,7 +53,8 @@ class StoreEngine {
   void drop_wait(StoreConnectionId id) { waits_.drop(id); }
 
   std::size_t keys() const { return values_.size(); }
-  std::size_t stored_bytes() const { return stored_bytes_ + waits_.bytes(); }
+  /// Values count until the last answer that holds them has gone.
+  std::size_t stored_bytes() const { return stored_bytes_ + *long_values_ + waits_.bytes(); }
   std::optional<std::int64_t> joined() const;
   StoreDiagnosis diagnosis() const;
 
@@ -63,7 +65,7 @@ class StoreEngine {
  private:
   using Refusal = std::optional<std::string>;
   struct Value {
-    std::string bytes;
+    StoreValue value;
     StoreConnectionId writer;
   };
   struct Slot {
@@ -75,37 +77,38 @@ class StoreEngine {
   };
 
   /// Of an absent key: empty.
-  std::string_view value_of(std::string_view key) const;
+  const StoreValue& value_of(std::string_view key) const;
   bool present(std::string_view key) const;
   Refusal refuse_growth(StoreOp op, std::string_view key, std::size_t more_bytes) const;
   Refusal put(StoreConnectionId id, const StoreRequest& request, std::string_view key, std::string_view value,
               StoreWoken& woken);
   Refusal append(StoreConnectionId id, const StoreRequest& request, StoreWoken& woken);
-  Refusal compare_set(StoreConnectionId id, const StoreRequest& request, std::string& reply,
+  Refusal compare_set(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply,
                       StoreWoken& woken);
   Refusal increase(StoreOp op, std::string_view key, std::int64_t delta, std::int64_t* sum) const;
-  Refusal add(StoreConnectionId id, const StoreRequest& request, std::string& reply, StoreWoken& woken);
-  Refusal barrier(StoreConnectionId id, const StoreRequest& request, std::string& reply, StoreWoken& woken);
+  Refusal add(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply, StoreWoken& woken);
+  Refusal barrier(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply, StoreWoken& woken);
   bool all_present(const std::vector<std::string_view>& keys) const;
-  Refusal wait(StoreConnectionId id, const StoreRequest& request, std::string& reply);
+  Refusal wait(StoreConnectionId id, const StoreRequest& request, StoreOutput& reply);
   std::int64_t delete_key(std::string_view key);
-  Refusal multi_get(const StoreRequest& request, std::string& reply) const;
+  Refusal multi_get(const StoreRequest& request, StoreOutput& reply) const;
   Refusal multi_set(StoreConnectionId id, const StoreRequest& request, StoreWoken& woken);
-  Refusal list_keys(std::string& reply) const;
+  Refusal list_keys(StoreOutput& reply) const;
   Refusal queue_push(const StoreRequest& request, StoreWoken& woken);
-  void queue_pop(std::string_view key, std::string& reply);
+  void queue_pop(std::string_view key, StoreOutput& reply);
   std::int64_t queue_len(std::string_view key) const;
   void wake_for_item(std::string_view key, StoreWoken& woken);
 
   StoreLimits limits_;
   boost::unordered_flat_map<std::string, Value, StoreKeyHash, std::equal_to<>> values_;
   /// Lists: there may be many queues of an item or two each, and an empty deque takes 600 bytes.
-  std::unordered_map<std::string, std::list<std::string>, StoreKeyHash, std::equal_to<>> queues_;
+  std::unordered_map<std::string, std::list<StoreValue>, StoreKeyHash, std::equal_to<>> queues_;
   StoreWaits waits_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::string_view> missing_;  ///< of the request at hand
-  std::size_t stored_bytes_ = 0;
+  std::size_t stored_bytes_ = 0;           ///< but for those of long values
+  StoreByteCount long_values_ = std::make_shared<std::size_t>(0);
 };
 
 }  // namespace muster::rendezvous

@@ -22,10 +22,7 @@ namespace {
 using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-constexpr int events_at_once_max = 256;
-/// Then the executor's other work has its chance.
-constexpr int events_per_turn_max = 512;
-/// Longer only while requests come.
+/// Then the executor's other work has its chance, whatever is still to be done.
 constexpr std::chrono::milliseconds turn_length{1};
 /// That long a turn looks for the next request.
 constexpr std::chrono::microseconds idle_look{10};
@@ -110,30 +107,32 @@ void StoreServer::Impl::turn() {
   // calls, would be half of what a request costs. Looks a moment longer than that, since to be woken takes
   // longer than most clients take to ask again. (No sched_yield meanwhile: a thread that has yielded to busy
   // workers waits for their time slice to end, one that sleeps is woken at once.)
-  epoll_event events[events_at_once_max];
-  const auto begin = Clock::now();
-  auto last_served = begin;
-  for (int served = 0; served < events_per_turn_max && !stopped_;) {
-    const int count = ::epoll_wait(epoll_, events, events_at_once_max, 0);
-    if (count < 0) return;
-    for (int i = 0; i < count; ++i) {
-      serve(events[i]);
+  // What a turn has no time for is the first thing in the next one: who comes late in the set is not starved.
+  auto last_served = Clock::now();
+  const auto end = last_served + turn_length;
+  while (!stopped_) {
+    if (ready_.empty()) {
+      const int count = ::epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), 0);
+      if (count < 0) return;
+      ready_ = {events_.data(), static_cast<std::size_t>(count)};
+    }
+    const bool idle = ready_.empty();
+    if (!idle) {
+      const auto event = ready_.front();
+      ready_ = ready_.subspan(1);
+      serve(event);
       deliver_wakeups();
     }
-    served += count;
     const auto now = Clock::now();
-    if (count > 0) {
-      last_served = now;
-    } else if (now - last_served > idle_look || now - begin > turn_length) {
-      return;
-    }
+    if (now > end || (idle && now - last_served > idle_look)) return;
+    if (!idle) last_served = now;
   }
 }
 
 void StoreServer::Impl::serve(const epoll_event& event) {
-  if (event.data.u64 == listener_tag) return (void)accept_clients();
+  if (event.data.u64 == listener_tag) return (void)(listener_.is_open() && accept_clients());
   auto* session = find(event.data.u64);
-  if (!session) return;  // closed earlier in this turn
+  if (!session) return;  // closed since
   if (event.events & EPOLLOUT && !send_rest(*session)) return;
   if (event.events & EPOLLIN && !session->draining && !session->held) {
     read(*session);
@@ -225,7 +224,8 @@ void StoreServer::Impl::deliver_wakeups() {
     auto* session = find(owed_wakeups_[i]);
     if (!session) continue;
     ++counters_.wakeups_total;
-    replies_.assign(1, static_cast<char>(reply_stop_waiting));
+    replies_.clear();
+    replies_.own().push_back(static_cast<char>(reply_stop_waiting));
     if (send_replies(*session) && resume(*session)) settle(*session);
   }
   owed_wakeups_.clear();

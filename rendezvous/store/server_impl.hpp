@@ -3,11 +3,13 @@
 
 #include <sys/epoll.h>
 
+#include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,6 +21,7 @@
 namespace muster::rendezvous {
 
 constexpr std::size_t store_read_bytes_max = 128UL << 10;
+constexpr std::size_t store_events_at_once_max = 256;
 
 class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
@@ -65,9 +68,11 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool take(StoreSession& session, std::string_view bytes, std::size_t* used);
   bool take_one(StoreSession& session, std::string_view bytes, std::size_t* used);
   bool resume(StoreSession& session);
+  static bool send_from(StoreOutput& output, int fd);
   bool send_replies(StoreSession& session);
   bool send_rest(StoreSession& session);
   bool settle(StoreSession& session);
+  StoreConnectionId refuse_greediest();
   void refuse(StoreSession& session, Fault fault, const std::string& why);
   void close(StoreSession& session);
 
@@ -80,6 +85,8 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   boost::asio::ip::tcp::endpoint local_;
   int epoll_ = -1;  ///< owned by watched_
   boost::asio::posix::stream_descriptor watched_;
+  std::array<epoll_event, store_events_at_once_max> events_;
+  std::span<const epoll_event> ready_;  ///< of events_, not served yet
   boost::asio::steady_timer accept_timer_;
   bool stopped_ = false;
   bool shortage_reported_ = false;
@@ -95,7 +102,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   // Of the request or client at hand, kept for their room.
   std::string scratch_ = std::string(store_read_bytes_max, '\0');
   StoreRequest request_;
-  std::string replies_;
+  StoreOutput replies_;
   StoreWoken woken_;
   StoreWoken owed_wakeups_;
 };

@@ -1,7 +1,9 @@
 // What the store server does with one client: requests in, replies out, until it goes.
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "rendezvous/store/server_impl.hpp"
@@ -11,6 +13,9 @@ namespace {
 
 /// Scratch strings that grew beyond this in one request are given back.
 constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
+/// To one client at a time, so that the others have their turn.
+constexpr std::size_t send_bytes_max = 1UL << 20;
+constexpr std::size_t send_pieces_max = 16;
 
 }  // namespace
 
@@ -49,9 +54,9 @@ bool StoreServer::Impl::take(StoreSession& session, std::string_view bytes, std:
   std::size_t before;
   do {
     before = *used;
-    if (session.unsent_bytes() + replies_.size() > limits_.output_pause_bytes) {
+    if (session.output.unsent_bytes() + replies_.unsent_bytes() > limits_.output_pause_bytes) {
       if (!send_replies(session)) return false;
-      if (session.unsent_bytes() > limits_.output_pause_bytes) {
+      if (session.output.unsent_bytes() > limits_.output_pause_bytes) {
         // It sends faster than it reads the replies: on once they are out.
         session.held = *used < bytes.size();
         return true;
@@ -87,7 +92,7 @@ bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, 
   const auto refusal = engine_.handle(session.id, request_, replies_, woken_);
   for (const auto id : woken_) {
     if (id == session.id) {
-      replies_.push_back(static_cast<char>(reply_stop_waiting));
+      replies_.own().push_back(static_cast<char>(reply_stop_waiting));
     } else {
       owed_wakeups_.push_back(id);
     }
@@ -105,34 +110,43 @@ bool StoreServer::Impl::resume(StoreSession& session) {
   return settle(session);
 }
 
-bool StoreServer::Impl::send_replies(StoreSession& session) {
-  std::size_t sent = 0;
-  if (session.output.empty() && !replies_.empty()) {
-    const ssize_t count = ::send(session.fd.get(), replies_.data(), replies_.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) {
-      close(session);
-      return false;
-    }
-    if (count > 0) sent = static_cast<std::size_t>(count);
+/// Sends from the beginning of `output`, once. False: the connection is broken.
+bool StoreServer::Impl::send_from(StoreOutput& output, int fd) {
+  std::string_view pieces[send_pieces_max];
+  const auto count = output.next(pieces, send_bytes_max);
+  ssize_t bytes;
+  if (count == 1) {  // nearly always, and half as much work for the kernel
+    bytes = ::send(fd, pieces[0].data(), pieces[0].size(), MSG_NOSIGNAL);
+  } else {
+    iovec vectors[send_pieces_max];
+    for (std::size_t i = 0; i < count; ++i)
+      vectors[i] = {const_cast<char*>(pieces[i].data()), pieces[i].size()};
+    msghdr message{};
+    message.msg_iov = vectors;
+    message.msg_iovlen = count;
+    bytes = ::sendmsg(fd, &message, MSG_NOSIGNAL);
   }
-  session.output.append(replies_, sent);
-  replies_.clear();
+  if (bytes < 0) return errno == EAGAIN || errno == EINTR;
+  output.sent(static_cast<std::size_t>(bytes));
+  return true;
+}
+
+bool StoreServer::Impl::send_replies(StoreSession& session) {
+  if (replies_.empty()) return true;
+  if (session.output.empty() && !send_from(replies_, session.fd.get())) {
+    close(session);
+    return false;
+  }
+  if (!replies_.empty()) replies_.move_to(session.output);
   return true;
 }
 
 bool StoreServer::Impl::send_rest(StoreSession& session) {
-  const ssize_t count =
-      ::send(session.fd.get(), session.output.data() + session.sent, session.unsent_bytes(), MSG_NOSIGNAL);
-  if (count < 0) {
-    if (errno == EAGAIN || errno == EINTR) return true;
+  if (!send_from(session.output, session.fd.get())) {
     close(session);
     return false;
   }
-  session.sent += static_cast<std::size_t>(count);
-  if (session.unsent_bytes() > 0) return true;
-  session.output.clear();
-  session.sent = 0;
-  return resume(session) && settle(session);
+  return !session.output.empty() || (resume(session) && settle(session));
 }
 
 /// After anything was done for a session: gives back room, keeps the books, asks epoll for the right events.
@@ -142,18 +156,13 @@ bool StoreServer::Impl::settle(StoreSession& session) {
     return false;
   }
   if (session.input.empty() && session.input.capacity() > 64) std::string().swap(session.input);
-  if (session.output.empty() && session.output.capacity() > 64) std::string().swap(session.output);
-  if (replies_.capacity() > scratch_kept_bytes_max) std::string().swap(replies_);
-  const std::size_t buffered = session.input.capacity() + session.output.capacity();
+  if (session.output.empty() && session.output.room_bytes() > 64) session.output.reset();
+  if (replies_.room_bytes() > scratch_kept_bytes_max) replies_.reset();
+  const std::size_t buffered = session.input.capacity() + session.output.room_bytes();
   counters_.buffered_bytes += buffered - session.buffered_bytes;
   session.buffered_bytes = buffered;
-  if (counters_.buffered_bytes > limits_.buffered_bytes_max) {
-    refuse(session, Fault::no_room,
-           fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
-                       "(buffered_bytes_max)",
-                       limits_.buffered_bytes_max));
-    return false;
-  }
+  const auto id = session.id;
+  if (counters_.buffered_bytes > limits_.buffered_bytes_max && refuse_greediest() == id) return false;
   const bool reads = !session.held && !session.draining;
   const bool writes = !session.output.empty();
   const std::uint32_t wanted =
@@ -166,6 +175,18 @@ bool StoreServer::Impl::settle(StoreSession& session) {
   }
   session.interest = wanted;
   return true;
+}
+
+/// Who holds most, not who came last.
+StoreConnectionId StoreServer::Impl::refuse_greediest() {
+  const auto buffered_by = [](const auto& session) { return session ? session->buffered_bytes : 0; };
+  const auto& greediest = *std::ranges::max_element(sessions_, {}, buffered_by);
+  const auto id = greediest->id;
+  refuse(*greediest, Fault::no_room,
+         fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
+                     "(buffered_bytes_max), this client's {}, and no other's take more",
+                     limits_.buffered_bytes_max, greediest->buffered_bytes));
+  return id;
 }
 
 void StoreServer::Impl::refuse(StoreSession& session, Fault fault, const std::string& why) {

@@ -7,6 +7,7 @@
 
 #include "base/unique_fd.hpp"
 #include "rendezvous/store/codec.hpp"
+#include "rendezvous/store/value.hpp"
 #include "rendezvous/store/waits.hpp"
 
 namespace muster::rendezvous {
@@ -20,13 +21,10 @@ struct StoreSession {
   bool draining = false;  ///< the client has sent its last byte; closed once `output` is out
   std::uint32_t interest = 0;      ///< epoll events asked for
   std::size_t buffered_bytes = 0;  ///< of input and output, as last counted
-  std::size_t sent = 0;            ///< of `output`
   StoreScanner scanner;            ///< of the first request in `input`
   std::string input;               ///< what is not a whole request yet, or held
-  std::string output;              ///< what the socket did not take at once
+  StoreOutput output;              ///< what the socket did not take at once
   boost::asio::ip::tcp::endpoint peer;
-
-  std::size_t unsent_bytes() const { return output.size() - sent; }
 };
 
 }  // namespace muster::rendezvous

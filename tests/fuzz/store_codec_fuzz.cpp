@@ -65,13 +65,21 @@ void requests(std::string_view bytes, std::size_t piece) {
     hold(!released || again == bytes.substr(0, at_once.size()));
     hold(released || dialect == StoreDialect::a);
     bytes.remove_prefix(at_once.size());
-    std::string reply;
+    StoreOutput reply;
     auto& client = clients[turn % clients.size()];
     woken.clear();
     if (engine.handle(client, request, reply, woken)) {
       engine.disconnect(client, woken);
       client = engine.connect();
     }
+    const auto answer = reply.text();
+    for (std::size_t left = answer.size(); left > 0;) {
+      std::string_view next[1];
+      hold(reply.next(next, piece) == 1 && answer.substr(answer.size() - left).starts_with(next[0]));
+      reply.sent(next[0].size());
+      left -= next[0].size();
+    }
+    hold(reply.empty());
     for (const auto id : woken) hold(!engine.waiting(id));
     hold(engine.stored_bytes() <= small_limits().stored_bytes_max);
   }

@@ -18,9 +18,9 @@ using testing::IsEmpty;
 class EngineTest : public testing::Test {
  protected:
   std::string run(StoreConnectionId id, StoreRequest request) {
-    std::string reply;
+    StoreOutput reply;
     refusal = engine.handle(id, request, reply, woken);
-    return reply;
+    return reply.text();
   }
   StoreRequest request(StoreOp op, std::string_view key = {}, std::string_view value = {}) {
     StoreRequest made;
@@ -313,7 +313,7 @@ TEST(StoreEngine, StoredBytesMaxHoldsForEveryWayOfGrowing) {
       request.number = 5;
       request.keys = {key};
       request.values = {"v"};
-      std::string reply;
+      StoreOutput reply;
       refusal = engine.handle(id, request, reply, woken);
     }
     ASSERT_TRUE(refusal) << name_of(op);
@@ -340,7 +340,7 @@ TEST(StoreEngine, QueuesAreCountedAboutAsTheMemoryThatTheyTake) {
        {Shape{50'000, 1, 7, 1}, {10, 5'000, 7, 1}, {5'000, 1, 60, 300}, {1, 20'000, 20, 40}}) {
     StoreEngine engine;
     StoreWoken woken;
-    std::string reply;
+    StoreOutput reply;
     const auto id = engine.connect();
     const std::string item(shape.item_bytes, 'v');
     const auto before = ::mallinfo2().uordblks;
@@ -367,7 +367,7 @@ TEST(StoreEngine, ValuesAndRepliesHaveLimitsToo) {
   StoreEngine engine(limits);
   const auto id = engine.connect();
   StoreWoken woken;
-  std::string reply;
+  StoreOutput reply;
   const std::string half(60, 'x');
   StoreRequest request;
   request.op = StoreOp::append;
@@ -379,6 +379,30 @@ TEST(StoreEngine, ValuesAndRepliesHaveLimitsToo) {
   request.keys = {"/k", "/k", "/k", "/k"};
   EXPECT_THAT(engine.handle(id, request, reply, woken).value(), HasSubstr("reply_bytes_max"));
   EXPECT_TRUE(reply.empty());
+}
+
+TEST(StoreEngine, AValueThatAnAnswerStillHoldsCountsAsStored) {
+  StoreLimits limits;
+  limits.stored_bytes_max = 1UL << 20;
+  StoreEngine engine(limits);
+  const auto id = engine.connect();
+  StoreWoken woken;
+  const std::string long_value(400'000, 'x');
+  StoreRequest set, get;
+  set.op = StoreOp::set;
+  get.op = StoreOp::get;
+  set.key = get.key = "/k";
+  set.value = long_value;
+  StoreOutput reply, none;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(engine.handle(id, set, none, woken)) << i;
+    EXPECT_FALSE(engine.handle(id, get, reply, woken)) << i;
+  }
+  EXPECT_GT(engine.stored_bytes(), 800'000U);
+  EXPECT_THAT(engine.handle(id, set, none, woken).value(), HasSubstr("stored_bytes_max"));
+  reply.sent(reply.unsent_bytes());
+  EXPECT_LT(engine.stored_bytes(), 401'000U);
+  EXPECT_FALSE(engine.handle(id, set, none, woken));
 }
 
 TEST_F(EngineTest, DiagnosisSaysWhoWaitsForWhatAndWhoWroteWhat) {

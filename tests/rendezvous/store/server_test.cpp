@@ -230,6 +230,48 @@ TEST(StoreServer, BufferedBytesMaxHolds) {
   expect_served(store);
 }
 
+TEST(StoreServer, WhoHoldsMostIsClosedWhenThereIsNoRoom) {
+  StoreLimits limits;
+  limits.buffered_bytes_max = 1UL << 20;
+  RunningStore store(limits);
+  const auto set = [](std::size_t bytes) { return request(StoreOp::set, "/k", std::string(bytes, 'x')); };
+  RawClient modest(store.port()), greedy(store.port());
+  greedy.send(magic + set(900'000).substr(0, 700'000));
+  store.await("the greedy one's part came", [](auto& c) { return c.buffered_bytes > 700'000; });
+  modest.send(magic + set(1'000'000));
+  modest.send(request(StoreOp::cancel_wait));
+  modest.expect_hex("01");
+  greedy.expect_closed();
+  EXPECT_THAT(store.notices().at(0), HasSubstr("buffered_bytes_max"));
+}
+
+TEST(StoreServer, AFewRequestsForMuchHoldNobodyUpAndTakeNoRoom) {
+  RunningStore store;
+  const std::string value(1UL << 20, 'x');
+  constexpr std::size_t keys = 200;
+  RawClient writer(store.port());
+  writer.send(magic + request(StoreOp::set, "/k", value) + request(StoreOp::cancel_wait));
+  writer.expect_hex("01");
+  StoreRequest all;
+  all.op = StoreOp::multi_get;
+  all.keys.assign(keys, "/k");
+  std::string asked = magic;
+  ASSERT_TRUE(append_request(StoreDialect::c, all, asked));
+  std::vector<RawClient> lazy;
+  for (int i = 0; i < 30; ++i) {
+    lazy.emplace_back(store.port());
+    lazy.back().send(asked);
+  }
+  store.await("all have asked", [](auto& c) { return c.requests_total == 3 + 2 * 30; });
+  EXPECT_LT(store.counters().buffered_bytes, 4UL << 20) << "not 30 times 200 MiB";
+  expect_served(store);
+  writer.send(request(StoreOp::set, "/k", "replaced"));  // what was asked for before it comes whole
+  for (std::size_t i = 0; i < keys; ++i) {
+    lazy.front().expect_hex("00 00 10 00 00 00 00 00");
+    ASSERT_TRUE(lazy.front().receive(value.size()) == value) << i;
+  }
+}
+
 TEST(StoreServer, ConnectionsMaxHolds) {
   StoreLimits limits;
   limits.connections_max = 2;
