@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +20,13 @@ namespace muster::worker {
 /// A new file (it must not exist yet), written from front to back.
 class FileWriter {
  public:
-  explicit FileWriter(std::filesystem::path path);
+  enum class Through : std::uint8_t {
+    page_cache,  ///< the next reader here finds it in memory
+    /// Straight to the disk where the file system can: the kernel copies nothing and has nothing to write back later,
+    /// which would be done at the cost of those that compute.
+    direct
+  };
+  explicit FileWriter(std::filesystem::path path, Through through = Through::page_cache);
   void write(std::span<const std::byte> bytes);
   /// Flushes to disk and closes. A file whose writer went away without it counts as not written.
   void commit();
@@ -27,10 +35,20 @@ class FileWriter {
   std::string checksum() const { return checksum_.hex(); }
 
  private:
+  struct Free {
+    void operator()(std::byte* block) const { ::operator delete[](block, alignment); }
+  };
+  static constexpr std::align_val_t alignment{4096};  ///< enough for every disk's direct writes
+
+  void write_out(std::span<const std::byte> bytes);
+  void fill_block(std::span<const std::byte> bytes);
+  void write_block();
   void start_writing_back();
 
   std::filesystem::path path_;
   UniqueFd fd_;
+  std::unique_ptr<std::byte[], Free> block_;  ///< of direct writing; null: through the page cache
+  std::size_t block_bytes_ = 0;               ///< not written yet
   std::uint64_t size_bytes_ = 0;
   std::uint64_t begun_bytes_ = 0;  ///< that the disk was told to begin with
   Checksum checksum_;
@@ -45,7 +63,7 @@ class FileReader {
   std::uint64_t size_bytes() const { return size_bytes_; }
   /// Fills `bytes` from `offset` on; a file that ends before that is an error.
   void read(std::uint64_t offset, std::span<std::byte> bytes) const;
-  /// Of the whole file.
+  /// Of the whole file, which is read from front to back.
   std::string checksum() const;
 
  private:

@@ -69,7 +69,9 @@ PendingSave::Done PendingSave::write_part() const {
     make_folder(task_.temporary);
     const auto name = part_name(*task_.part, task_.index.parts.size());
     remove_tree(task_.temporary / name);  // of a process that had this one's id
-    FileWriter file(task_.temporary / name);
+    FileWriter file(task_.temporary / name, task_.urgency == Urgency::background
+                                                ? FileWriter::Through::direct
+                                                : FileWriter::Through::page_cache);
     write_tensors(file, task_.tensors, {});
     file.commit();
     return {{name, file.size_bytes(), file.checksum()}, {}};
