@@ -12,6 +12,7 @@
 #include <random>
 
 #include "rendezvous/store/wire.hpp"
+#include "tests/rendezvous/store/requests.hpp"
 #include "tests/rendezvous/store/running_store.hpp"
 #include "tests/support/without_descriptors.hpp"
 
@@ -20,21 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string magic = from_hex("00 ce f7 85 3c");
-
-std::string request(StoreOp op, std::string_view key = {}, std::string_view value = {},
-                    std::int64_t number = 0, StoreDialect dialect = StoreDialect::c) {
-  StoreRequest made;
-  made.op = op;
-  made.key = key;
-  made.value = value;
-  made.number = number;
-  if (op == StoreOp::wait || op == StoreOp::check) made.keys = {key};
-  std::string out;
-  append_request(dialect, made, out);
-  return out;
-}
-
 /// Resident memory of this process in bytes.
 std::size_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
@@ -42,12 +28,6 @@ std::size_t resident_bytes() {
   std::size_t resident = 0;
   in >> total >> resident;
   return resident * 4096;
-}
-
-void expect_served(RunningStore& store) {
-  RawClient good(store.port());
-  good.send(magic + request(StoreOp::set, "/alive", "yes") + request(StoreOp::get, "/alive"));
-  good.expect_hex("03 00 00 00 00 00 00 00 79 65 73");
 }
 
 TEST(StoreServer, AWaiterWakesWhenAnotherClientSets) {
@@ -198,113 +178,6 @@ TEST(StoreServer, AStrangerDoesNotHideWhatAWorkerOfItsHostIsRefused) {
   refused(magic + from_hex("13"));
   ASSERT_EQ(store.notices().size(), 5U);
   EXPECT_THAT(store.notices()[4], HasSubstr("no more closed connections are reported"));
-}
-
-TEST(StoreServer, AnAnnouncedLengthAllocatesNothing) {
-  StoreLimits limits;
-  limits.value_bytes_max = 1UL << 40;
-  limits.request_bytes_max = 1UL << 41;
-  RunningStore store(limits);
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 50; ++i) {
-    clients.emplace_back(store.port());
-    std::string announcing = request(StoreOp::set, "/k", "x");
-    const std::uint64_t length = 1UL << 39;
-    announcing.replace(announcing.size() - 9, 8, reinterpret_cast<const char*>(&length), 8);
-    clients.back().send(magic + announcing);
-  }
-  store.await("all bytes came", [](auto& c) { return c.requests_total == 50 && c.buffered_bytes > 0; });
-  EXPECT_LT(store.counters().buffered_bytes, 50U * 256);
-}
-
-TEST(StoreServer, BufferedBytesMaxHolds) {
-  StoreLimits limits;
-  limits.buffered_bytes_max = 1UL << 20;
-  RunningStore store(limits);
-  RawClient greedy(store.port());
-  greedy.send_anyhow(magic + request(StoreOp::set, "/k", std::string(8UL << 20, 'x')));
-  EXPECT_NE(greedy.receive(1).size(), 1U);
-  ASSERT_EQ(store.notices().size(), 1U);
-  EXPECT_THAT(store.notices()[0], HasSubstr("buffered_bytes_max"));
-  EXPECT_EQ(store.counters().buffered_bytes, 0U);
-  expect_served(store);
-}
-
-TEST(StoreServer, WhoHoldsMostIsClosedWhenThereIsNoRoom) {
-  StoreLimits limits;
-  limits.buffered_bytes_max = 1UL << 20;
-  RunningStore store(limits);
-  const auto set = [](std::size_t bytes) { return request(StoreOp::set, "/k", std::string(bytes, 'x')); };
-  RawClient modest(store.port()), greedy(store.port());
-  greedy.send(magic + set(900'000).substr(0, 700'000));
-  store.await("the greedy one's part came", [](auto& c) { return c.buffered_bytes > 700'000; });
-  modest.send(magic + set(1'000'000));
-  modest.send(request(StoreOp::cancel_wait));
-  modest.expect_hex("01");
-  greedy.expect_closed();
-  EXPECT_THAT(store.notices().at(0), HasSubstr("buffered_bytes_max"));
-}
-
-TEST(StoreServer, AFewRequestsForMuchHoldNobodyUpAndTakeNoRoom) {
-  RunningStore store;
-  const std::string value(1UL << 20, 'x');
-  constexpr std::size_t keys = 200;
-  RawClient writer(store.port());
-  writer.send(magic + request(StoreOp::set, "/k", value) + request(StoreOp::cancel_wait));
-  writer.expect_hex("01");
-  StoreRequest all;
-  all.op = StoreOp::multi_get;
-  all.keys.assign(keys, "/k");
-  std::string asked = magic;
-  ASSERT_TRUE(append_request(StoreDialect::c, all, asked));
-  std::vector<RawClient> lazy;
-  for (int i = 0; i < 30; ++i) {
-    lazy.emplace_back(store.port());
-    lazy.back().send(asked);
-  }
-  store.await("all have asked", [](auto& c) { return c.requests_total == 3 + 2 * 30; });
-  EXPECT_LT(store.counters().buffered_bytes, 4UL << 20) << "not 30 times 200 MiB";
-  expect_served(store);
-  writer.send(request(StoreOp::set, "/k", "replaced"));  // what was asked for before it comes whole
-  for (std::size_t i = 0; i < keys; ++i) {
-    lazy.front().expect_hex("00 00 10 00 00 00 00 00");
-    ASSERT_TRUE(lazy.front().receive(value.size()) == value) << i;
-  }
-}
-
-TEST(StoreServer, ConnectionsMaxHolds) {
-  StoreLimits limits;
-  limits.connections_max = 2;
-  RunningStore store(limits);
-  RawClient one(store.port());
-  store.await("one", [](auto& c) { return c.connections == 1; });
-  RawClient two(store.port());
-  store.await("two", [](auto& c) { return c.connections == 2; });
-  RawClient three(store.port());
-  three.expect_closed();
-  EXPECT_THAT(store.notices().at(0), HasSubstr("connections_max"));
-  one.close();
-  store.await("room again", [](auto& c) { return c.connections == 1; });
-  expect_served(store);
-}
-
-TEST(StoreServer, AClientThatDoesNotReadIsNoLongerReadAndCatchesUpLater) {
-  StoreLimits limits;
-  limits.output_pause_bytes = 64UL << 10;
-  RunningStore store(limits);
-  const std::string value(1UL << 20, 'x');
-  RawClient lazy(store.port());
-  lazy.send(magic + request(StoreOp::set, "/big", value));
-  constexpr int gets = 60;
-  std::string many;
-  for (int i = 0; i < gets; ++i) many += request(StoreOp::get, "/big");
-  lazy.send(many);
-  expect_served(store);
-  EXPECT_LT(store.counters().buffered_bytes, 8UL << 20) << "not sixty replies of 1 MiB";
-  for (int i = 0; i < gets; ++i) ASSERT_EQ(lazy.receive(8 + value.size()).size(), 8 + value.size()) << i;
-  lazy.send(request(StoreOp::cancel_wait));
-  lazy.expect_hex("01");
-  store.await("the room is given back", [](auto& c) { return c.buffered_bytes < 256; });
 }
 
 TEST(StoreServer, BigValuesGoThroughWhole) {
