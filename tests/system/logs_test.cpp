@@ -102,7 +102,12 @@ std::vector<double> latencies_ms(const Job& job) {
 }
 
 // "Given a worker printing a time stamp each 100 ms unbuffered, when teed, then p99 console latency < 20 ms." A busy
-// machine may keep either process waiting, so it has three tries.
+// machine may keep either process waiting, so it has three tries, and a sanitizer's build ten times the span.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kLatencyMaxMs = 200;
+#else
+constexpr double kLatencyMaxMs = 20;
+#endif
 TEST(Logs, J3_ALineIsOnTheConsoleWithin20Milliseconds) {
   double p99_ms = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -110,9 +115,9 @@ TEST(Logs, J3_ALineIsOnTheConsoleWithin20Milliseconds) {
     const auto latencies = latencies_ms(job);
     ASSERT_EQ(latencies.size(), 100u);
     p99_ms = latencies[98];
-    if (p99_ms < 20) break;
+    if (p99_ms < kLatencyMaxMs) break;
   }
-  EXPECT_LT(p99_ms, 20);
+  EXPECT_LT(p99_ms, kLatencyMaxMs);
 }
 
 // "Given a Python worker printing once then sleeping 60 s, when redirected, then the line is in the file in < 1 s" of
