@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,9 +41,30 @@ def dd_s(source, target):
     return spent
 
 
+def beside_dd(options, folder):
+    """Mean of a step while dd writes to the same disk without a pause, past the page cache and as modestly as can be."""
+    over = threading.Event()
+
+    def write():
+        while not over.is_set():
+            subprocess.run(["nice", "-n19", "dd", "if=/dev/zero", f"of={folder}/dd", "bs=4M", "count=40", "oflag=direct"],
+                           check=True, capture_output=True)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        own = job(options, folder, os.path.join(options.bin, "checkpoint_load"), f"--folder={folder}/none",
+                  f"--hidden={options.hidden}", "--repeat=0", f"--steps={2 * options.steps}")
+    finally:
+        over.set()
+        writer.join()
+        os.remove(f"{folder}/dd")
+    return statistics.mean(own["calm_steps_s"])
+
+
 def gather(options, folder, size):
     """Seconds of each kind, over all rounds."""
-    found = {"dd": [], "own": {}, "torch": {}}
+    found = {"dd": [], "beside_dd": [], "own": {}, "torch": {}}
     shm = tempfile.mkdtemp(dir="/dev/shm")
     try:
         with open(f"{shm}/data", "wb") as f:
@@ -54,6 +76,7 @@ def gather(options, folder, size):
             for name, values in own.items():
                 found["own"].setdefault(name, []).extend(values if isinstance(values, list) else [values])
             shutil.rmtree(f"{folder}/own")
+            found["beside_dd"].append(beside_dd(options, folder))
             if options.torch:
                 peer = job(options, folder, options.torch, os.path.join(HERE, "torch_checkpoint.py"),
                            f"--folder={folder}", f"--hidden={options.hidden}", "--repeat=2")
@@ -91,7 +114,8 @@ def report(found):
           f"({100 * (bare / calm_mean - 1):+.1f} %, target: at most +10 %). The copy at its start takes "
           f"{own['copy_s'] * 1e3:.0f} ms; shared out over the {steps / len(found['own']['copy_s']):.0f} steps that a save "
           f"lasts, {saving * 1e3:.1f} ms ({100 * (saving / calm_mean - 1):+.1f} %). Medians: {calm * 1e3:.1f} ms and "
-          f"{own['saving_steps_s'] * 1e3:.1f} ms.")
+          f"{own['saving_steps_s'] * 1e3:.1f} ms. Beside a dd that does nothing but write to the same disk: "
+          f"{100 * (statistics.mean(found['beside_dd']) / calm_mean - 1):+.1f} %.")
 
 
 def main():
