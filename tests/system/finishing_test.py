@@ -80,7 +80,7 @@ def case_H3_a_restart_makes_it_good(job):
 
 def case_H3_who_was_told_to_stop_may_leave(job):
     for who in ("save", "sleep"):
-        job.start(["--nproc-per-node=2", "--expect-done"], program(job, who))
+        job.start(["--nproc-per-node=2", "--expect-done", "--stop-grace=6"], program(job, who))
         await_that(lambda: job.output().count("ready\n") == 2, job.output)
         job.process.send_signal(signal.SIGTERM)
         job.await_exit(143)

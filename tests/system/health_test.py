@@ -21,7 +21,7 @@ while True:
 
 def case_L2_a_rank_that_makes_no_steps_turns_the_page_503_and_is_named(job):
     page = job.path("health")
-    job.start(["--nproc-per-node=2", f"--health=unix:{page}", "--progress-timeout=2"],
+    job.start(["--nproc-per-node=2", f"--health=unix:{page}", "--progress-timeout=2", "--stop-grace=6"],
               ["python3", job.write("worker.py", WORKER), job.path("stop")])
     await_that(lambda: os.path.exists(page), job.output)
     await_that(lambda: all((rank["step"] or 0) > 0 for rank in get_health(page)[1]["ranks"] or [{"step": 0}]), job.output)

@@ -1,6 +1,7 @@
 // The daemon goes and comes back, with its journal and without: D7.
 #include <filesystem>
 
+#include "rendezvous/server/http.hpp"
 #include "tests/rendezvous/support/daemon_fixture.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -34,6 +35,8 @@ class RestartTest : public DaemonTest {
     run_for(milliseconds(200));
     EXPECT_EQ(a.count<Assignment>(), 1) << "nothing restarts because the daemon did";
     EXPECT_EQ(a.count<StopWorkers>() + b.count<StopWorkers>() + a.count<Drain>() + b.count<Drain>(), 0);
+    EXPECT_NE(metrics_text(*daemon_).find("muster_job_round{job=\"mnist\"} 1\n"), std::string::npos)
+        << metrics_text(*daemon_);
 
     a.link->send(WorkersSucceeded{1});
     b.link->send(WorkersSucceeded{1});
