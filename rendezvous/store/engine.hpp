@@ -54,7 +54,9 @@ class StoreEngine {
 
   std::size_t keys() const { return values_.size(); }
   /// Values count until the last answer that holds them has gone.
-  std::size_t stored_bytes() const { return stored_bytes_ + *long_values_ + waits_.bytes(); }
+  std::size_t stored_bytes() const { return stored_bytes_ + long_values_->all + waits_.bytes(); }
+  /// Of them: values that only answers under way still hold.
+  std::size_t replaced_bytes() const { return long_values_->replaced; }
   std::optional<std::int64_t> joined() const;
   StoreDiagnosis diagnosis() const;
 
@@ -108,7 +110,7 @@ class StoreEngine {
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::string_view> missing_;  ///< of the request at hand
   std::size_t stored_bytes_ = 0;           ///< but for those of long values
-  StoreByteCount long_values_ = std::make_shared<std::size_t>(0);
+  std::shared_ptr<StoreByteCount> long_values_ = std::make_shared<StoreByteCount>();
 };
 
 }  // namespace muster::rendezvous

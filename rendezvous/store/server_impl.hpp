@@ -73,6 +73,7 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool send_rest(StoreSession& session);
   bool settle(StoreSession& session);
   StoreConnectionId refuse_greediest();
+  bool make_room(std::string_view refusal);
   void refuse(StoreSession& session, Fault fault, const std::string& why);
   void close(StoreSession& session);
 

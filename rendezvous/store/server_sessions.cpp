@@ -17,6 +17,13 @@ constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
 constexpr std::size_t send_bytes_max = 1UL << 20;
 constexpr std::size_t send_pieces_max = 16;
 
+std::size_t buffered_bytes_of(const std::unique_ptr<StoreSession>& session) {
+  return session ? session->buffered_bytes : 0;
+}
+std::size_t replaced_bytes_of(const std::unique_ptr<StoreSession>& session) {
+  return session ? session->output.replaced_bytes() : 0;
+}
+
 }  // namespace
 
 bool StoreServer::Impl::read(StoreSession& session) {
@@ -89,12 +96,17 @@ bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, 
   scanner = StoreScanner();
   ++counters_.requests_total;
   woken_.clear();
-  const auto refusal = engine_.handle(session.id, request_, replies_, woken_);
-  for (const auto id : woken_) {
-    if (id == session.id) {
+  const auto id = session.id;
+  auto refusal = engine_.handle(id, request_, replies_, woken_);
+  while (refusal && make_room(*refusal)) {
+    if (!find(id)) return false;
+    refusal = engine_.handle(id, request_, replies_, woken_);
+  }
+  for (const auto woken : woken_) {
+    if (woken == id) {
       replies_.own().push_back(static_cast<char>(reply_stop_waiting));
     } else {
-      owed_wakeups_.push_back(id);
+      owed_wakeups_.push_back(woken);
     }
   }
   if (!refusal) return true;
@@ -179,14 +191,28 @@ bool StoreServer::Impl::settle(StoreSession& session) {
 
 /// Who holds most, not who came last.
 StoreConnectionId StoreServer::Impl::refuse_greediest() {
-  const auto buffered_by = [](const auto& session) { return session ? session->buffered_bytes : 0; };
-  const auto& greediest = *std::ranges::max_element(sessions_, {}, buffered_by);
+  const auto& greediest = *std::ranges::max_element(sessions_, {}, buffered_bytes_of);
   const auto id = greediest->id;
   refuse(*greediest, Fault::no_room,
          fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
                      "(buffered_bytes_max), this client's {}, and no other's take more",
                      limits_.buffered_bytes_max, greediest->buffered_bytes));
   return id;
+}
+
+/// The store is full, also of values that were replaced while they were being sent: who keeps most of them is closed.
+/// False: there is none.
+bool StoreServer::Impl::make_room(std::string_view refusal) {
+  if (engine_.replaced_bytes() == 0 || limit_named_in(refusal) != "(stored_bytes_max)") return false;
+  const auto& greediest = *std::ranges::max_element(sessions_, {}, replaced_bytes_of);
+  const auto bytes = replaced_bytes_of(greediest);
+  if (bytes == 0) return false;
+  refuse(*greediest, Fault::no_room,
+         fmt::format(
+             "the store would hold more than {} bytes (stored_bytes_max), and this client has yet to read {} "
+             "of values that have been replaced since it asked for them",
+             limits_.stored_bytes_max, bytes));
+  return true;
 }
 
 void StoreServer::Impl::refuse(StoreSession& session, Fault fault, const std::string& why) {

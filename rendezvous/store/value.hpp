@@ -11,8 +11,25 @@
 
 namespace muster::rendezvous {
 
-/// The bytes of all long values that exist, those included that only an unsent answer still holds.
-using StoreByteCount = std::shared_ptr<std::size_t>;
+/// The bytes of all long values that exist.
+struct StoreByteCount {
+  std::size_t all = 0;
+  std::size_t replaced = 0;  ///< of them: those that only unsent answers still hold
+};
+
+/// A long value. Counts itself.
+struct SharedBytes {
+  SharedBytes(std::string its, std::shared_ptr<StoreByteCount> where);
+  ~SharedBytes();
+  SharedBytes(const SharedBytes&) = delete;
+  SharedBytes& operator=(const SharedBytes&) = delete;
+  void append(std::string_view more);
+  void mark_replaced();
+
+  std::string bytes;
+  std::shared_ptr<StoreByteCount> count;
+  bool replaced = false;
+};
 
 class StoreValue {
  public:
@@ -20,25 +37,28 @@ class StoreValue {
   static constexpr std::size_t shared_bytes_min = 1024;
 
   StoreValue() = default;
-  StoreValue(std::string_view bytes, const StoreByteCount& count) { assign(bytes, count); }
+  StoreValue(std::string_view bytes, const std::shared_ptr<StoreByteCount>& count) { assign(bytes, count); }
+  ~StoreValue() { let_go(); }
+  StoreValue(StoreValue&&) = default;
+  StoreValue& operator=(StoreValue&& other) noexcept;
 
-  void assign(std::string_view bytes, const StoreByteCount& count);
-  void append(std::string_view bytes, const StoreByteCount& count);
+  void assign(std::string_view bytes, const std::shared_ptr<StoreByteCount>& count);
+  void append(std::string_view bytes, const std::shared_ptr<StoreByteCount>& count);
 
-  std::string_view bytes() const { return shared_ ? std::string_view(*shared_) : std::string_view(own_); }
+  std::string_view bytes() const { return shared_ ? shared_->bytes : own_; }
   std::size_t size() const { return bytes().size(); }
   /// That many are not in the count: those of a short value.
   std::size_t uncounted_bytes() const { return own_.size(); }
   /// That many would be free if it were replaced: none of a value that an answer holds too.
   std::size_t freed_bytes() const;
   /// Null for a short one.
-  std::shared_ptr<const std::string> shared() const { return shared_; }
+  std::shared_ptr<const SharedBytes> shared() const { return shared_; }
 
  private:
-  void make_shared(std::string bytes, const StoreByteCount& count);
+  void let_go();
 
   std::string own_;
-  std::shared_ptr<std::string> shared_;
+  std::shared_ptr<SharedBytes> shared_;
 };
 
 /// Bytes in the order in which they are sent: its own, and shared values between them.
@@ -53,6 +73,8 @@ class StoreOutput {
   std::size_t unsent_bytes() const { return own_.size() - own_sent_ + shared_unsent_; }
   /// Memory that it takes, shared values not included.
   std::size_t room_bytes() const;
+  /// Of values that the store does not have any more. Looks at each value.
+  std::size_t replaced_bytes() const;
 
   /// The next bytes to send, at most `bytes_max` of them. Returns how many pieces they are in.
   std::size_t next(std::span<std::string_view> pieces, std::size_t bytes_max) const;
@@ -71,7 +93,7 @@ class StoreOutput {
  private:
   struct Shared {
     std::size_t at;  ///< comes before that byte of own_
-    std::shared_ptr<const std::string> bytes;
+    std::shared_ptr<const SharedBytes> value;
   };
   std::string own_;
   std::vector<Shared> shared_;

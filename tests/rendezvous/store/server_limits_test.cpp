@@ -65,6 +65,27 @@ TEST(StoreServerLimits, WhoHoldsMostIsClosedWhenThereIsNoRoom) {
   EXPECT_EQ(store.counters().refused_total, 1U);
 }
 
+TEST(StoreServerLimits, WhoNeverReadsKeepsNobodyFromWriting) {
+  StoreLimits limits;
+  limits.stored_bytes_max = 64UL << 20;
+  RunningStore store(limits);
+  RawClient writer(store.port());
+  writer.send(magic);
+  const std::string value(8UL << 20, 'x');  // more than a socket takes
+  std::vector<RawClient> lazy;
+  for (int i = 0; i < 12; ++i) {
+    writer.send(request(StoreOp::set, "/k", value) + request(StoreOp::cancel_wait));
+    writer.expect_hex("01");
+    const auto before = store.counters().requests_total;
+    lazy.emplace_back(store.port());
+    lazy.back().send(magic + request(StoreOp::get, "/k"));
+    store.await("it has asked", [&](auto& c) { return c.requests_total == before + 2; });
+  }
+  EXPECT_THAT(store.notices().at(0), HasSubstr("has yet to read"));
+  EXPECT_LE(store.counters().stored_bytes, limits.stored_bytes_max);
+  EXPECT_GT(store.counters().connections, 5U) << "no more are closed than need be";
+}
+
 TEST(StoreServerLimits, AFewRequestsForMuchHoldNobodyUpAndTakeNoRoom) {
   RunningStore store;
   const std::string value(1UL << 20, 'x');

@@ -12,7 +12,7 @@ namespace {
 const std::string kLong(100'000, 'l');
 const std::string kShort = "short";
 
-StoreByteCount nothing() { return std::make_shared<std::size_t>(0); }
+std::shared_ptr<StoreByteCount> nothing() { return std::make_shared<StoreByteCount>(); }
 
 std::string framed(std::string_view bytes) {
   std::string out;
@@ -23,7 +23,7 @@ std::string framed(std::string_view bytes) {
 TEST(StoreValue, LongOnesAreCountedAsLongAsAnybodyHoldsThem) {
   const auto count = nothing();
   StoreValue value(kLong, count);
-  EXPECT_EQ(*count, kLong.size());
+  EXPECT_EQ(count->all, kLong.size());
   EXPECT_EQ(value.uncounted_bytes(), 0U);
   EXPECT_EQ(value.freed_bytes(), kLong.size());
   StoreOutput output;
@@ -32,10 +32,13 @@ TEST(StoreValue, LongOnesAreCountedAsLongAsAnybodyHoldsThem) {
   value.assign(kShort, count);
   EXPECT_EQ(value.bytes(), kShort);
   EXPECT_EQ(value.uncounted_bytes(), kShort.size());
-  EXPECT_EQ(*count, kLong.size());
+  EXPECT_EQ(count->all, kLong.size());
+  EXPECT_EQ(count->replaced, kLong.size());
+  EXPECT_EQ(output.replaced_bytes(), kLong.size());
   EXPECT_EQ(output.text(), framed(kLong));
   output.clear();
-  EXPECT_EQ(*count, 0U);
+  EXPECT_EQ(count->all, 0U);
+  EXPECT_EQ(count->replaced, 0U);
 }
 
 TEST(StoreValue, AppendingLeavesWhatAnAnswerHoldsAsItWas) {
@@ -43,16 +46,16 @@ TEST(StoreValue, AppendingLeavesWhatAnAnswerHoldsAsItWas) {
   StoreValue value(kShort, count);
   value.append(kLong, count);
   EXPECT_EQ(value.bytes(), kShort + kLong);
-  EXPECT_EQ(*count, value.size());
+  EXPECT_EQ(count->all, value.size());
   value.append("1", count);
   StoreOutput output;
   output.put(value);
   value.append("2", count);
   EXPECT_EQ(value.bytes(), kShort + kLong + "12");
   EXPECT_EQ(output.text(), framed(kShort + kLong + "1"));
-  EXPECT_EQ(*count, 2 * value.size() - 1);
+  EXPECT_EQ(count->all, 2 * value.size() - 1);
   output.reset();
-  EXPECT_EQ(*count, value.size());
+  EXPECT_EQ(count->all, value.size());
 }
 
 TEST(StoreOutput, CopiesWhatIsShortAndSharesWhatIsLong) {
@@ -109,7 +112,7 @@ TEST(StoreOutput, KeepsItsBytesInOrderInAnyPieces) {
     EXPECT_EQ(output.unsent_bytes(), expected.size() - got.size());
     ASSERT_TRUE(got + output.text() == expected) << round;
   }
-  EXPECT_EQ(*count, 0U);
+  EXPECT_EQ(count->all, 0U);
 }
 
 TEST(StoreOutput, MovesWhatHasBeenSentInPart) {
