@@ -33,7 +33,7 @@ int train(int argc, char** argv) {
                  .speaks = worker.is_rank_zero(),
                  .quiet = options.quiet,
                  .metrics_file = options.metrics_file});
-  if (worker.is_rank_zero()) prepare_files(options, parameters);
+  if (worker.is_rank_zero()) prepare_files(options, parameters, report);
   for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
@@ -57,7 +57,7 @@ int train(int argc, char** argv) {
 
   if (worker.is_rank_zero()) export_result(options, parameters, fit, report);
   check_metrics(options, fit, report);
-  check_last_checkpoint(options, fit);
+  check_last_checkpoint(options, fit, report);
   return worker.done();
 }
 

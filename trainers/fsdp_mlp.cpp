@@ -65,7 +65,7 @@ int train(int argc, char** argv) {
                  .speaks = speaks,
                  .quiet = trainer.quiet,
                  .metrics_file = trainer.metrics_file});
-  if (speaks) prepare_files(trainer, parameters);
+  if (speaks) prepare_files(trainer, parameters, report);
   for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
@@ -94,7 +94,7 @@ int train(int argc, char** argv) {
     if (speaks) export_result(trainer, parameters, fit, report);
   });
   check_metrics(trainer, fit, report);
-  check_last_checkpoint(trainer, fit);
+  check_last_checkpoint(trainer, fit, report);
   return worker.done();
 }
 

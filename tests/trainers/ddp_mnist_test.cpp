@@ -223,6 +223,7 @@ TEST_F(DdpMnist, AFullDiskCostsNoTrainingUnlessThatIsAskedFor) {
   EXPECT_THAT(output, AllOf(HasSubstr("checkpoint of step 10 not saved: "), HasSubstr("(EFBIG)"),
                             HasSubstr("training goes on"), HasSubstr("epoch 1 of 1: loss ")));
   EXPECT_THAT(output, testing::Not(HasSubstr("step 20 not saved"))) << "one warning is enough";
+  EXPECT_THAT(output, HasSubstr("the state at the end, of step 40, is not saved, there is no checkpoint, "));
   EXPECT_EQ(train("--require-checkpoints"), 1);
   EXPECT_THAT(read_text(folder_ / "err"), HasSubstr("--require-checkpoints: step 40 could not be saved"));
 }

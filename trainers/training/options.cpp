@@ -154,6 +154,10 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
     app.parse(argc, argv);
     parsed.options.schedule.reference_batch = parsed.options.base_workers * parsed.options.fit.batch_size;
     parsed.options.fit.schedule = parsed.options.schedule;
+    for (const char* name :
+         {"--checkpoint-every", "--keep-last", "--checkpoint-wait", "--require-checkpoints"})
+      if (parsed.options.checkpoints.folder.empty() && app.count(name) > 0)
+        parsed.options.without_effect.emplace_back(name);
     if (parsed.options.backend == "nccl" && parsed.options.device != "cuda")
       throw CLI::ValidationError("--backend", "nccl is for GPUs: it needs --device=cuda");
   } catch (const CLI::CallForHelp&) {

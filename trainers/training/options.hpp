@@ -28,7 +28,8 @@ struct TrainerOptions {
   std::filesystem::path export_file;
   std::filesystem::path metrics_file;
   bool quiet = false;
-  std::string device = "cpu";  ///< or "cuda"
+  std::vector<std::string> without_effect;  ///< given, and for nothing without --checkpoint-dir
+  std::string device = "cpu";               ///< or "cuda"
   std::optional<std::string>
       backend;  ///< of the device's collectives: "gloo", "nccl"; nothing: the device's own
 };

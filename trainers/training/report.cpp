@@ -1,6 +1,7 @@
 #include "trainers/training/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdio>
@@ -79,12 +80,26 @@ void Report::checkpoint_saved(std::int64_t step) {
 }
 
 void Report::checkpoint_failed(std::int64_t step, const std::string& why) {
-  if (checkpoint_failures_++ == 0) {
-    const auto left = saved_step_ < 0 ? std::string("there is none before it")
-                                      : fmt::format("the newest whole one is of step {}", saved_step_);
-    line(fmt::format("checkpoint of step {} not saved: {}; {}; training goes on", step, why, left));
-  }
+  if (checkpoint_failures_++ == 0)
+    line(fmt::format("checkpoint of step {} not saved: {}; {}; training goes on", step, why,
+                     newest_text("there is none before it")));
   record(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
+}
+
+void Report::last_state_not_saved(std::int64_t step) const {
+  line(fmt::format(
+      "the state at the end, of step {}, is not saved, {}, for the reason told above: make room and run the "
+      "same command again (--require-checkpoints makes this a failure)",
+      step, newest_text("there is no checkpoint")));
+}
+
+std::string Report::newest_text(const char* none) const {
+  return saved_step_ < 0 ? std::string(none) : fmt::format("the newest whole one is of step {}", saved_step_);
+}
+
+void Report::without_checkpoints(const std::vector<std::string>& options) const {
+  line(fmt::format("nothing is saved: {} {} no effect without --checkpoint-dir", fmt::join(options, ", "),
+                   options.size() == 1 ? "has" : "have"));
 }
 
 std::string Report::metrics_failure(int error) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "muster/worker/checkpoint.hpp"
 #include "trainers/training/evaluation.hpp"
@@ -41,6 +42,9 @@ class Report {
   void checkpoint_saved(std::int64_t step);
   /// Said for the first of several in a row, and for the first that succeeds again; training goes on.
   void checkpoint_failed(std::int64_t step, const std::string& why);
+  /// At the end; why was told when it happened.
+  void last_state_not_saved(std::int64_t step) const;
+  void without_checkpoints(const std::vector<std::string>& options) const;
   void exported(const std::filesystem::path& path);
 
   /// The errno of the line that the metrics file did not take; 0: it has all, or there is none. No more are written.
@@ -50,6 +54,7 @@ class Report {
 
  private:
   void line(const std::string& text) const;
+  std::string newest_text(const char* none) const;
   void record(const nlohmann::ordered_json& json);
 
   ReportOptions options_;

@@ -23,7 +23,9 @@ std::string where_they_are(const TrainerOptions& options, const Fit& fit) {
 
 }  // namespace
 
-void prepare_files(const TrainerOptions& options, const std::vector<Parameter*>& parameters) {
+void prepare_files(const TrainerOptions& options, const std::vector<Parameter*>& parameters,
+                   const Report& report) {
+  if (!options.without_effect.empty()) report.without_checkpoints(options.without_effect);
   if (!options.init_file.empty()) load_parameters(options.init_file, parameters);
   if (!options.export_file.empty()) check_writable_file(options.export_file, "--export");
   if (!options.checkpoints.folder.empty())
@@ -53,9 +55,9 @@ void check_metrics(const TrainerOptions& options, const Fit& fit, const Report& 
       fmt::format("{}; training is complete, {}", report.metrics_failure(report.metrics_error()), where));
 }
 
-void check_last_checkpoint(const TrainerOptions& options, const Fit& fit) {
-  if (!options.require_checkpoints || options.checkpoints.folder.empty()) return;
-  if (fit.saved_step() == fit.state().step) return;
+void check_last_checkpoint(const TrainerOptions& options, const Fit& fit, const Report& report) {
+  if (options.checkpoints.folder.empty() || fit.saved_step() == fit.state().step) return;
+  if (!options.require_checkpoints) return report.last_state_not_saved(fit.state().step);
   const auto newest = fit.saved_step() == 0
                           ? std::string("there is no checkpoint")
                           : fmt::format("the newest checkpoint is of step {}", fit.saved_step());

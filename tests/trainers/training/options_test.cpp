@@ -6,7 +6,9 @@ namespace muster::trainers {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 ParsedOptions parse(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "/bin/ddp_mnist");
@@ -59,6 +61,8 @@ TEST(Options, ScheduleDataAndBadNumbersAreRead) {
              "--batch-size=32", "--keep=global-batch", "--drop-last", "--prefetch=3", "--allow-nan",
              "--checkpoint-wait", "--require-checkpoints", "--audit-dir=a"})
           .options;
+  EXPECT_THAT(options.without_effect, ElementsAre("--checkpoint-wait", "--require-checkpoints"));
+  EXPECT_THAT(parse({"--checkpoint-wait", "--checkpoint-dir=c"}).options.without_effect, IsEmpty());
   ASSERT_TRUE(options.fit.schedule);
   EXPECT_EQ(options.fit.schedule->scaling, RateScaling::square_root);
   EXPECT_EQ(options.fit.schedule->reference_batch, 64);
