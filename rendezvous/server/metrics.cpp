@@ -55,9 +55,8 @@ std::string metrics_text(const Daemon& daemon) {
                [](const HostedJob& job) { return job.connected(); });
   for_each_job(daemon, out, "muster_job_workers", "World size of the live round; 0 without one.",
                [](const HostedJob& job) { return job.job().round() ? job.job().round()->world_size() : 0; });
-  for_each_job(daemon, out, "muster_job_round", "Number of the newest round.", [](const HostedJob& job) {
-    return job.job().snapshot(HostedJob::now()).last_round;
-  });
+  for_each_job(daemon, out, "muster_job_round", "Number of the newest round.",
+               [](const HostedJob& job) { return job.job().snapshot(HostedJob::now()).last_round; });
   for_each_job(
       daemon, out, "muster_job_restarts", "Restarts after failures in the newest round's count.",
       [](const HostedJob& job) { return job.job().round() ? job.job().round()->state().restart_count : 0; });

@@ -151,11 +151,7 @@ std::string FileReader::checksum() const {
   Checksum checksum;
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_)));
   for (std::uint64_t offset = 0; offset < size_bytes_;) {
-    // The disk is kept busy: it reads the next stretch while this one is summed.
-    if (offset % disk_piece_bytes == 0)
-      (void)::posix_fadvise(fd_.get(), static_cast<off_t>(offset + disk_piece_bytes), disk_piece_bytes,
-                            POSIX_FADV_WILLNEED);
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size_bytes_ - offset));
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_ - offset));
     read(offset, std::span(piece).first(count));
     checksum.add(std::span(piece).first(count));
     offset += count;

@@ -63,7 +63,7 @@ class FileReader {
   std::uint64_t size_bytes() const { return size_bytes_; }
   /// Fills `bytes` from `offset` on; a file that ends before that is an error.
   void read(std::uint64_t offset, std::span<std::byte> bytes) const;
-  /// Of the whole file, which is read from front to back.
+  /// Of the whole file.
   std::string checksum() const;
 
  private:
