@@ -72,6 +72,8 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   bool send_replies(StoreSession& session);
   bool send_rest(StoreSession& session);
   bool settle(StoreSession& session);
+  using HeldBy = std::size_t (*)(const StoreSession&);
+  StoreSession& greediest(HeldBy held_by);
   StoreConnectionId refuse_greediest();
   bool make_room(std::string_view refusal);
   void refuse(StoreSession& session, Fault fault, const std::string& why);

@@ -17,13 +17,6 @@ constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
 constexpr std::size_t send_bytes_max = 1UL << 20;
 constexpr std::size_t send_pieces_max = 16;
 
-std::size_t buffered_bytes_of(const std::unique_ptr<StoreSession>& session) {
-  return session ? session->buffered_bytes : 0;
-}
-std::size_t replaced_bytes_of(const std::unique_ptr<StoreSession>& session) {
-  return session ? session->output.replaced_bytes() : 0;
-}
-
 }  // namespace
 
 bool StoreServer::Impl::read(StoreSession& session) {
@@ -189,14 +182,19 @@ bool StoreServer::Impl::settle(StoreSession& session) {
   return true;
 }
 
-/// Who holds most, not who came last.
+/// Who holds most, not who came last, is closed where there is no room for all.
+StoreSession& StoreServer::Impl::greediest(HeldBy held_by) {
+  return **std::ranges::max_element(
+      sessions_, {}, [held_by](const auto& session) { return session ? held_by(*session) : 0; });
+}
+
 StoreConnectionId StoreServer::Impl::refuse_greediest() {
-  const auto& greediest = *std::ranges::max_element(sessions_, {}, buffered_bytes_of);
-  const auto id = greediest->id;
-  refuse(*greediest, Fault::no_room,
+  auto& session = greediest([](const StoreSession& each) { return each.buffered_bytes; });
+  const auto id = session.id;
+  refuse(session, Fault::no_room,
          fmt::format("unfinished requests and unsent replies of all clients take more than {} bytes "
                      "(buffered_bytes_max), this client's {}, and no other's take more",
-                     limits_.buffered_bytes_max, greediest->buffered_bytes));
+                     limits_.buffered_bytes_max, session.buffered_bytes));
   return id;
 }
 
@@ -204,10 +202,10 @@ StoreConnectionId StoreServer::Impl::refuse_greediest() {
 /// False: there is none.
 bool StoreServer::Impl::make_room(std::string_view refusal) {
   if (engine_.replaced_bytes() == 0 || limit_named_in(refusal) != "(stored_bytes_max)") return false;
-  const auto& greediest = *std::ranges::max_element(sessions_, {}, replaced_bytes_of);
-  const auto bytes = replaced_bytes_of(greediest);
+  auto& session = greediest([](const StoreSession& each) { return each.output.replaced_bytes(); });
+  const auto bytes = session.output.replaced_bytes();
   if (bytes == 0) return false;
-  refuse(*greediest, Fault::no_room,
+  refuse(session, Fault::no_room,
          fmt::format(
              "the store would hold more than {} bytes (stored_bytes_max), and this client has yet to read {} "
              "of values that have been replaced since it asked for them",
