@@ -98,8 +98,9 @@ class FaultRun:
 
     def start(self, name):
         """A launcher on that host."""
+        # PyTorch's compiler makes its folder in TMPDIR and leaves it there on purpose; what is left is to be ours.
         environment = {HOST_MARK: name, "TMPDIR": self.temporary, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": self.python,
-                       "PYTHONPATH": SDK, **self.setup.environment(name)}
+                       "PYTHONPATH": SDK, "TORCHINDUCTOR_CACHE_DIR": f"{self.folder}/torch", **self.setup.environment(name)}
         options = [*self.options(), *self.filled(self.scenario.own.get(name, []))]
         launch = self.lab.launch(self.hosts[name], options, self.program(), environment,
                                  within=self.setup.within(name))

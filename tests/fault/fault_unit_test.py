@@ -16,8 +16,10 @@ sys.path.insert(0, HERE)
 import actions  # noqa: E402,F401  they make the sentences known
 import proof_leftovers  # noqa: E402
 import proof_progress  # noqa: E402
+from host_network import HostNetwork  # noqa: E402
 from proof_samples import Ledger  # noqa: E402
 from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
+from soak_table import useful_seconds  # noqa: E402
 from scenario_text import ScenarioError, parse, read  # noqa: E402
 
 HEAD = "hosts: 3\njob: --nnodes=1:3\nprogram: ddp_mnist --max-steps=10\n\n"
@@ -97,6 +99,13 @@ class Registry(unittest.TestCase):
         self.assertEqual(sleeper.wait(10), -9)
         self.assertEqual(os.listdir(f"{self.top.name}/registry"), [])
 
+    def test_a_network_can_be_made_right_after_another_was_removed(self):
+        allowed = []
+        for _ in range(4):
+            with RunRegistry(f"{self.top.name}/registry") as registry:
+                allowed.append(HostNetwork(registry, 3).real)
+        self.assertEqual(allowed, 4 * allowed[:1])
+
     def test_a_living_runs_things_stay(self):
         folder = f"{self.top.name}/mine"
         os.mkdir(folder)
@@ -162,6 +171,12 @@ class Proofs(unittest.TestCase):
     def test_growth_is_seen_between_troughs(self):
         self.assertEqual(proof_leftovers.growth([(10, 100), (30, 900)] * 16), (0, 0))
         self.assertEqual(proof_leftovers.growth([(10 + n, 100) for n in range(32)]), (16, 0))
+
+    def test_time_in_steps_that_were_done_again_is_not_useful(self):
+        metrics = [(0.0, {"event": "step", "step": 1}), *[(n, {"event": "step", "step": n + 1}) for n in range(1, 10)],
+                   (30.0, {"event": "resumed", "step": 5}), *[(30.0 + n, {"event": "step", "step": 5 + n}) for n in (1, 2, 3)]]
+        self.assertEqual(useful_seconds(metrics), 5 + 3)
+        self.assertEqual(useful_seconds([(1.0, {"event": "epoch"})]), 0)
 
     def test_silence_counts_only_while_enough_hosts_are_healthy(self):
         run = FakeRun(fewest=2, starts=[(0, "n1"), (0, "n2")], step_times=[1, 2, 80])

@@ -134,6 +134,14 @@ def soak(options):
     return fault, totals
 
 
+def command_again(options):
+    words = f"scripts/chaos --minutes {options.minutes:g} --seed {options.seed} --every {options.every:g} --bin {options.bin}"
+    for name in ("torch", "only"):
+        if value := getattr(options, name):
+            words += f" --{name} {value}"
+    return words
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
@@ -155,7 +163,7 @@ def main():
     print(f"soak: {options.minutes:g} minutes, seed {options.seed}", flush=True)
     fault, totals = soak(options)
     if fault:
-        print(f"\n{fault}\nagain: scripts/chaos --minutes {options.minutes:g} --seed {options.seed} --bin {options.bin}")
+        print(f"\n{fault}\nagain: {command_again(options)}")
         print(f"soak: BROKEN after {totals.faults()} faults: {fault.splitlines()[0]}")
         return 1
     print(f"soak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; nothing was lost, "

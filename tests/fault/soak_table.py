@@ -1,13 +1,34 @@
 """What a soak has seen, as a table."""
 
-import statistics
-
 import proof_progress
 
 
 def percentile(values, share):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def useful_seconds(metrics):
+    """The time that went into steps which no later attempt did again: [(time, event)] as the watch saw them.
+
+    Within one attempt every step counts as long as the average one: lines are read several at a time.
+    """
+    attempts = []  # [first step, last step, time of each]
+    for when, event in metrics:
+        if event["event"] == "resumed" or event["event"] == "step" and event["step"] == 1:
+            attempts.append(None)
+        if event["event"] != "step":
+            continue
+        if not attempts or attempts[-1] is None:
+            attempts[-1:] = [[event["step"], event["step"], when, when]]
+        attempts[-1][1], attempts[-1][3] = event["step"], when
+    attempts = [attempt for attempt in attempts if attempt]
+    useful = 0.0
+    for place, (first, last, began, ended) in enumerate(attempts):
+        kept = min([last + 1, *(later for later, *_ in attempts[place + 1:])]) - first
+        if last > first:
+            useful += max(0, kept) * (ended - began) / (last - first)
+    return useful
 
 
 class Totals:
@@ -36,13 +57,10 @@ class Totals:
         self._add_steps(run)
 
     def _add_steps(self, run):
-        """A step is useful if no later attempt had to do it again; its length is the median one's."""
-        times = [when for when, event in run.metrics() if event["event"] == "step"]
-        lengths = [later - earlier for earlier, later in zip(times, times[1:])]
         self.steps += run.step()
         self.steps_lost += run.steps_repeated
         self.samples += run.samples_checked
-        self.useful_s += run.step() * (statistics.median(lengths) if lengths else 0)
+        self.useful_s += useful_seconds(run.metrics())
         self.wall_s += run.ended_at - run.starts[0][0]
 
 

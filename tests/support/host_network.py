@@ -2,11 +2,14 @@
 allowed, loopback addresses of this machine.
 """
 
+import itertools
 import os
 import subprocess
 
 LIMIT_S = 60
 SUBNET, SUBNET6 = "10.77.0", "fd77:"
+NOT_HERE = ("not permitted", "denied", "not supported", "Read-only")  # said by ip; anything else is a fault of this code
+SERIAL, SERIAL_LETTERS = itertools.count(), "abcdefghijklmnopqrstuvwxyz"
 
 
 def ip(*words):
@@ -43,7 +46,8 @@ class HostNetwork:
 
     def __init__(self, registry, count, own=None):
         self._registry, self._count, self._own = registry, count, own
-        self._tag = f"{os.getpid() % 1000000}"
+        # Of its own for each network: the kernel takes its time to remove the interfaces of the one before.
+        self._tag = f"{os.getpid() % 1000000}{SERIAL_LETTERS[next(SERIAL) % len(SERIAL_LETTERS)]}"
         self.hosts = []
         self.real = self._make()
         if not self.real:
@@ -62,6 +66,8 @@ class HostNetwork:
                 self.hosts.append(self._add_host(n, bridge))
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
             why = (getattr(error, "stderr", None) or str(error)).strip()
+            if not isinstance(error, FileNotFoundError) and not any(words in why for words in NOT_HERE):
+                raise AssertionError(f"{' '.join(error.cmd)}: {why}") from None
             print(f"no network namespaces here ({why}): loopback addresses stand in for hosts, which leaves out "
                   "that only one of them can host and that they reach each other over a network")
             return False
