@@ -1,5 +1,7 @@
 #include "agent/agent.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cassert>
@@ -15,6 +17,8 @@ namespace muster::agent {
 const std::vector<int> kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 namespace {
+
+constexpr int kMostGuardsLost = 20;  // whoever kills them all is not to be fed for ever
 
 bool is_ignored(int signal_number) {
   struct sigaction now {};
@@ -49,6 +53,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       guard_(guard),
       stop_signals_(io),
       warning_signals_(io),
+      guard_channel_(io),
       timer_(io),
       descendants_(io.get_executor()),
       supervisor_(options.supervisor),
@@ -61,7 +66,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
   // A closed pipe and a limit of file sizes are errors of a write: what is lost by them is counted and said.
   for (const int number : {SIGPIPE, SIGXFSZ})
     if (::signal(number, SIG_IGN) == SIG_ERR) throw ErrorException(errno_error("ignoring a signal", errno));
-  descendants_.spare(guard.pid());
+  watch_guard();
 }
 
 Agent::~Agent() = default;
@@ -104,6 +109,36 @@ void Agent::wait_for_signal() {
     if (stop_signal_unix_ms_ == 0) stop_signal_unix_ms_ = unix_time_ms();
     take(StopSignal{signal_number});
   });
+}
+
+// The guard says nothing, so what can be read is the end of its end.
+void Agent::watch_guard() {
+  descendants_.spare(guard_.pid());
+  const int channel = ::fcntl(guard_.fd(), F_DUPFD_CLOEXEC, 0);
+  if (channel < 0) return carry_out(Say{errno_error("watching the guard process", errno).sentence()});
+  guard_channel_.assign(channel);
+  guard_channel_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                            [this](const boost::system::error_code& error) {
+                              if (!error) replace_guard();
+                            });
+}
+
+void Agent::replace_guard() {
+  guard_channel_.close();
+  if (++guards_lost_ > kMostGuardsLost)
+    return carry_out(
+        Say{"the guard process has ended " + std::to_string(guards_lost_) +
+            " times, and no other one is started; if muster itself is killed with SIGKILL, what the "
+            "workers started may stay"});
+  descendants_.spare_no_more(guard_.pid());
+  const auto ended = guard_.replace(workers_.groups());
+  if (!ended)
+    return carry_out(Say{"the guard process has ended, and no other one can be started (" +
+                         ended.error().sentence() +
+                         "); if muster itself is killed with SIGKILL, what the workers started may stay"});
+  carry_out(
+      Say{"the guard process, " + *ended + "; pid " + std::to_string(guard_.pid()) + " takes its place"});
+  watch_guard();
 }
 
 // Effects may bring about events at once; those wait until the effects before them are carried out.
@@ -235,6 +270,7 @@ void Agent::carry_out(const Finish& effect) {
   timer_.cancel();
   stop_signals_.cancel();
   warning_signals_.cancel();
+  guard_channel_.close();
   if (!effect.left_survivors) guard_.all_is_over();
   boost::asio::post(io_, [done = std::move(done_), result = std::move(result)]() mutable {
     if (done) done(std::move(result));

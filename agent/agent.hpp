@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
@@ -78,6 +79,8 @@ class Agent {
   void take_signals(const std::vector<int>& stop_signals);
   void wait_for_signal();
   void wait_for_warning();
+  void watch_guard();
+  void replace_guard();
 
   void carry_out(const SendToDaemon& effect);
   void carry_out(const StartWorkers& effect);
@@ -98,6 +101,7 @@ class Agent {
   Guard& guard_;
   boost::asio::signal_set stop_signals_;
   boost::asio::signal_set warning_signals_;
+  boost::asio::posix::stream_descriptor guard_channel_;  ///< another descriptor for the guard's
   boost::asio::steady_timer timer_;
   Descendants descendants_;
   Supervisor supervisor_;
@@ -108,6 +112,7 @@ class Agent {
 
   std::deque<Event> events_;  ///< as many as one effect brings about: a few for each worker
   bool stepping_ = false;
+  int guards_lost_ = 0;
   std::int64_t stop_signal_unix_ms_ = 0;  ///< of the first one
   std::optional<Instant> armed_for_;
   std::vector<int> open_stores_;  ///< at most two

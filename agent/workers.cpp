@@ -273,6 +273,13 @@ std::string Workers::state_of(int local_rank) const {
   return state_sentence(slots_.at(static_cast<std::size_t>(local_rank)).process->pid());
 }
 
+std::vector<pid_t> Workers::groups() const {
+  std::vector<pid_t> found;
+  for (const Slot& slot : slots_)
+    if (slot.process && slot.process->running()) found.push_back(slot.process->pid());
+  return found;
+}
+
 void Workers::judge(int local_rank, const ExitCause& cause) {
   records_[slots_.at(static_cast<std::size_t>(local_rank)).record].end = cause;
 }

@@ -68,6 +68,8 @@ class Workers {
   /// To those that mind it.
   SignalPassedOn pass_on(int signal_number);
   std::string state_of(int local_rank) const;
+  /// The process groups of those that run.
+  std::vector<pid_t> groups() const;
 
   /// How the supervisor saw the end.
   void judge(int local_rank, const ExitCause& cause);

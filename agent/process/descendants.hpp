@@ -32,6 +32,8 @@ class Descendants {
 
   /// Not of the job: never killed, never reaped here (the guard, a daemon).
   void spare(pid_t pid) { spared_.insert(pid); }
+  /// It is gone, and its number may be somebody else's by now.
+  void spare_no_more(pid_t pid) { spared_.erase(pid); }
 
   /// `tell` is called on each SIGCHLD.
   void on_child_changed(std::function<void()> tell) { tell_ = std::move(tell); }

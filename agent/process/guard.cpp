@@ -19,6 +19,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/exit_cause.hpp"
+
 namespace muster::agent {
 
 namespace {
@@ -99,10 +101,12 @@ void end_everything(const Groups& groups, const JobCgroup& cgroup, const char* i
   }
 }
 
-[[noreturn]] void guard_main(int fd, const JobCgroup& cgroup, const char* id) {
+[[noreturn]] void guard_main(int fd, const JobCgroup& cgroup, const char* id, const sigset_t& mask) {
   ::setsid();
   ::prctl(PR_SET_NAME, "muster-guard");
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   const int channel = 3;
   if (fd != channel) ::dup2(fd, channel);
   const int nothing = ::open("/dev/null", O_RDWR);
@@ -139,41 +143,65 @@ std::string new_id() {
 }  // namespace
 
 Result<Guard> Guard::start() {
+  const std::string id = new_id();
+  Guard guard(id, JobCgroup::make(id.substr(0, id.size() - 1)));
+  if (const auto forked = guard.fork_one(); !forked) return forked.error();
+  return guard;
+}
+
+Guard::Guard(std::string id, JobCgroup cgroup) : id_(std::move(id)), cgroup_(std::move(cgroup)) {
+  // A muster started by a worker of another muster: its processes are to be found by both guards.
+  const char* outer = std::getenv("MUSTER_AGENT");
+  mark_ = std::string("MUSTER_AGENT=") + (outer ? outer : "") + id_;
+}
+
+Guard::Guard(Guard&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      channel_(std::move(other.channel_)),
+      id_(std::move(other.id_)),
+      mark_(std::move(other.mark_)),
+      cgroup_(std::exchange(other.cgroup_, {})) {}
+
+// Signals wait until the child has its own dispositions: what the agent's handlers do is for the agent alone.
+Result<void> Guard::fork_one() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error("the guard's channel", errno);
   UniqueFd ours(ends[0]);
   UniqueFd its(ends[1]);
-  const std::string id = new_id();
-  JobCgroup cgroup = JobCgroup::make(id.substr(0, id.size() - 1));
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
   const pid_t pid = ::fork();
-  if (pid < 0) {
-    cgroup.remove();
-    return errno_error("the guard process", errno);
-  }
   if (pid == 0) {
+    channel_.reset();
     ours.reset();
-    guard_main(its.get(), cgroup, id.c_str());
+    guard_main(its.get(), cgroup_, id_.c_str(), before);
   }
-  // A muster started by a worker of another muster: its processes are to be found by both guards.
-  const char* outer = std::getenv("MUSTER_AGENT");
-  return Guard(pid, std::move(ours), std::string("MUSTER_AGENT=") + (outer ? outer : "") + id,
-               std::move(cgroup));
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return errno_error("the guard process", error);
+  pid_ = pid;
+  channel_ = std::move(ours);
+  return {};
 }
 
-Guard::Guard(pid_t pid, UniqueFd channel, std::string mark, JobCgroup cgroup)
-    : pid_(pid), channel_(std::move(channel)), mark_(std::move(mark)), cgroup_(std::move(cgroup)) {}
-
-Guard::Guard(Guard&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      channel_(std::move(other.channel_)),
-      mark_(std::move(other.mark_)),
-      cgroup_(std::move(other.cgroup_)) {}
+Result<std::string> Guard::replace(const std::vector<pid_t>& groups) {
+  int status = 0;
+  const pid_t ended = pid_;
+  while (::waitpid(ended, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  if (const auto forked = fork_one(); !forked) return forked.error();
+  for (const pid_t group : groups) guard_announce(fd(), group);
+  return {boost::system::in_place_value,
+          "pid " + std::to_string(ended) + " " + exit_cause_from_wait_status(status).sentence()};
+}
 
 Guard::~Guard() {
-  if (pid_ < 0) return;
   channel_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   cgroup_.remove();  // where somebody killed the guard
 }

@@ -6,6 +6,9 @@
 //   packet = operation:u8 zero:u8[3] group:i32     8 bytes, host byte order, same machine
 //   operation = 'a' this process group exists | 'r' it is gone | 'q' all is over, nothing is to be done
 //
+// The guard sends nothing: what the agent reads is the guard's own death. Another one takes its place and is told of
+// the groups that exist.
+//
 // End of file without 'q' is the agent's death. Then: SIGKILL to each group that exists, to all of the job's cgroup where
 // it has one, and to every process that was started with the mark in its environment, until there is none.
 #pragma once
@@ -13,6 +16,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "agent/process/job_cgroup.hpp"
 #include "base/error.hpp"
@@ -22,7 +26,7 @@ namespace muster::agent {
 
 class Guard {
  public:
-  /// Forks; so call it before there are threads or an io_context. The guard has a session of its own (no
+  /// Forks, so call it early: the fewer pages and threads there are, the better. The guard has a session of its own (no
   /// terminal, no signal of the agent's group reaches it) and no descriptor but its end of the channel.
   static Result<Guard> start();
 
@@ -39,15 +43,21 @@ class Guard {
   /// For the same: cgroup_enter(). It goes with the guard.
   int cgroup_entrance() const { return cgroup_.entrance(); }
 
+  /// It has ended, as only somebody else's signal can make it: collects it, and starts another one, with another fd() and
+  /// pid(), for these groups. "was killed by SIGKILL" of the old one comes back, or why there is none now.
+  Result<std::string> replace(const std::vector<pid_t>& groups);
+
   /// The group was killed and has no member any more.
   void group_is_gone(pid_t group);
   void all_is_over();
 
  private:
-  Guard(pid_t pid, UniqueFd channel, std::string mark, JobCgroup cgroup);
+  Guard(std::string id, JobCgroup cgroup);
+  Result<void> fork_one();
 
   pid_t pid_ = -1;
   UniqueFd channel_;
+  std::string id_;
   std::string mark_;
   JobCgroup cgroup_;
 };

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -39,6 +40,41 @@ TEST(Leftover, G1_GrandchildrenInSessionsOfTheirOwnGoToo) {
     ASSERT_EQ(program.wait(20s).code, 137);
     ASSERT_TRUE(job.nothing_left(2s)) << "attempt " << attempt;
   }
+}
+
+/// -1: it has not taken its name yet.
+pid_t pid_of_guard(const Program& program) {
+  const std::string parent = std::to_string(program.pid());
+  std::ifstream children("/proc/" + parent + "/task/" + parent + "/children");
+  for (pid_t child = 0; children >> child;) {
+    std::string name;
+    std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
+    if (name == "muster-guard") return child;
+  }
+  return -1;
+}
+
+TEST(Leftover, G1_WhoKillsTheGuardAndThenMusterLeavesNothingEither) {
+  const Job job;
+  Program program(
+      muster_command("--nproc-per-node=2", "session-grandchild " + (job.folder / "grandchild-{rank}") +
+                                               " 60000 then await " + (job.folder / "grandchild-{rank}") +
+                                               " then out 1 up then wait"),
+      job.options());
+  ASSERT_TRUE(program.wait_for("up", 20s));
+  for (int time = 0; time < 2; ++time) {
+    pid_t guard = -1;
+    for (int look = 0; guard < 0 && look < 2000; ++look, std::this_thread::sleep_for(10ms))
+      guard = pid_of_guard(program);
+    ASSERT_GT(guard, 0);
+    ASSERT_EQ(::kill(guard, SIGKILL), 0);
+    const std::string killed =
+        "pid " + std::to_string(guard) + " was killed by SIGKILL, not sent by muster; pid ";
+    ASSERT_TRUE(program.wait_for(killed, 20s));
+  }
+  program.signal(SIGKILL);
+  ASSERT_EQ(program.wait(20s).code, 137);
+  ASSERT_TRUE(job.nothing_left(2s));
 }
 
 }  // namespace

@@ -85,6 +85,22 @@ TEST_F(GuardTest, AGuardThatIsGoneDoesNotKeepAWorkerFromStarting) {
   guard->group_is_gone(1);
 }
 
+TEST_F(GuardTest, G1_AnotherGuardTakesThePlaceOfOneThatWasKilled) {
+  auto guard = std::make_unique<Guard>(std::move(*Guard::start()));
+  SpawnRequest wanted = request({"wait"});  // without the mark: known by its group alone
+  wanted.guard_fd = guard->fd();
+  const pid_t worker = start(wanted);
+  const pid_t first = guard->pid();
+  ::kill(first, SIGKILL);
+  const auto ended = guard->replace({worker});
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(*ended, "pid " + std::to_string(first) + " was killed by SIGKILL, not sent by muster");
+  EXPECT_NE(guard->pid(), first);
+  EXPECT_TRUE(alive(worker));
+  guard.reset();  // as if the agent had died
+  EXPECT_TRUE(comes_true([&] { return ::waitpid(worker, nullptr, WNOHANG) == worker; }, 2s));
+}
+
 TEST_F(GuardTest, ANestedMustersMarkCarriesTheOuterOne) {
   ::setenv("MUSTER_AGENT", "12.34.56;", 1);
   auto guard = Guard::start();
