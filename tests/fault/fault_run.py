@@ -36,6 +36,7 @@ class FaultRun:
         self.health = []  # (time, hosts that do not count as healthy from then on)
         self.starts = []  # (time, host)
         self.faults = []  # (time, sentence): what was done to the job
+        self.start_s = 0.0  # what the program's undisturbed start took, where that was measured
         self.said = []  # (time, sentence): the same, with what mends it
         self.remembered, self.stopped_workers = [], []
         self.damaged_checkpoints = self.steps_repeated = self.samples_checked = 0

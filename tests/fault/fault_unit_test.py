@@ -180,9 +180,14 @@ class Proofs(unittest.TestCase):
 
     def test_silence_counts_only_while_enough_hosts_are_healthy(self):
         run = FakeRun(fewest=2, starts=[(0, "n1"), (0, "n2")], step_times=[1, 2, 80])
-        self.assertEqual(proof_progress.longest_silence(run, 0, 81), 78)
+        self.assertEqual(proof_progress.worst_silence(run, 0, 81), (78, 30))
         run.health = [(3, frozenset({"n2"})), (70, frozenset())]
-        self.assertEqual(proof_progress.longest_silence(run, 0, 81), 10)
+        self.assertEqual(proof_progress.worst_silence(run, 0, 81), (10, 30))
+
+    def test_a_slow_start_and_faults_in_it_are_allowed_for(self):
+        run = FakeRun(fewest=2, starts=[(0, "n1"), (0, "n2")], step_times=[1, 81])
+        run.start_s, run.faults = 20.0, [(30, "send SIGKILL to a random worker"), (90, "cut off n2")]
+        self.assertEqual(proof_progress.worst_silence(run, 0, 82), (80, 70))
 
 
 class FakeRun:
@@ -190,7 +195,7 @@ class FakeRun:
 
     def __init__(self, fewest, starts, step_times):
         self.scenario = parse("a.scenario", f"hosts: 2\njob: --nnodes={fewest}:2\nprogram: ddp_mnist\n\nwait 1s\n")
-        self.starts, self.health, self._steps = starts, [], step_times
+        self.starts, self.health, self.faults, self.start_s, self._steps = starts, [], [], 0.0, step_times
 
     def metrics(self):
         return [(when, {"event": "step"}) for when in self._steps]

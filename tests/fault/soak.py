@@ -98,7 +98,8 @@ def play_job(name, options, dice, until, totals):
             for host in scenario.job_hosts():
                 run.start(host)
             # Faster than a few starts, no launcher could get anywhere: a busy machine gets fewer faults, not weaker proofs.
-            every_s = max(options.every, STARTS_A_FAULT * first_step_s(run))
+            run.start_s = first_step_s(run)
+            every_s = max(options.every, STARTS_A_FAULT * run.start_s)
             print(f"soak: job {totals.jobs + 1}, {name}: something breaks every {every_s:.1f} s on average", flush=True)
             injector = Injector(run, dice, every_s)
             watch_over(run, injector, until)
