@@ -83,6 +83,8 @@ int launch(const std::vector<std::string>& words, pid_t parent) {
   plan.placement = std::move(*placement);
   if (options->dry_run) return rehearse(*options, std::move(plan), environment);
 
+  // From here on there is something to lose: a closed pipe is an error of a write (the agent sees to it later, too).
+  ::signal(SIGPIPE, SIG_IGN);
   auto guard = agent::Guard::start();
   if (!guard) return complain(guard.error(), agent::kLauncherFailedExitCode);
   // After the guard was forked: it must not hold the locks of a launcher that is gone.

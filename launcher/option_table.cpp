@@ -322,7 +322,9 @@ constexpr OptionRow kTable[] = {
      .kind = ValueKind::number,
      .value_name = "N",
      .fallback = "0",
-     .help = "restarts of all workers after failures",
+     .help = "restarts of all workers after failures; a program that ends twice within 5 s of its start, "
+             "with the "
+             "same code and before it joined its group, is not started a third time",
      .apply = [](Options& options, Value value) -> Done {
        return read_number(options.max_restarts, value, 0, kMaxRestarts);
      }},

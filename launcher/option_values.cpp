@@ -29,7 +29,11 @@ int signal_called(const std::string& name) {
 }  // namespace
 
 Error not_allowed(const std::string& value, const std::string& allowed) {
-  return Error{"", fmt::format("'{}' is not allowed", value), allowed};
+  return not_allowed_in("", value, allowed);
+}
+
+Error not_allowed_in(const std::string& what, const std::string& value, const std::string& allowed) {
+  return Error{what, fmt::format("'{}' is not allowed", value), allowed};
 }
 
 Result<void> read_workers(WorkerCountWish& workers, const std::string& value) {

@@ -26,6 +26,8 @@ inline constexpr const char* kConfKeys =
 
 /// "'VALUE' is not allowed; ALLOWED".
 Error not_allowed(const std::string& value, const std::string& allowed);
+/// "WHAT: 'VALUE' is not allowed; ALLOWED".
+Error not_allowed_in(const std::string& what, const std::string& value, const std::string& allowed);
 
 Result<void> read_workers(WorkerCountWish& workers, const std::string& value);
 /// N or MIN:MAX.

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "launcher/option_values.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
 
 namespace {
-
-Error not_allowed(const std::string& what, const std::string& value, const std::string& allowed) {
-  return Error{what, fmt::format("'{}' is not allowed", value), allowed};
-}
 
 Result<Endpoint> endpoint_of(const RendezvousOptions& options, bool fixed, int max_nodes) {
   if (!options.endpoint.empty()) {
@@ -55,8 +52,8 @@ Result<void> take_times(Keys& keys, RendezvousTimes& times) {
     if (!value || (time == &times.exit_barrier && *value == "unlimited")) continue;
     Duration duration{};
     if (!parse_duration(*value, &duration) || duration > std::chrono::hours(24 * 365))
-      return not_allowed(std::string("--rdzv-conf ") + key, *value,
-                         "it takes seconds, or a number with ms, s, m or h");
+      return not_allowed_in(std::string("--rdzv-conf ") + key, *value,
+                            "it takes seconds, or a number with ms, s, m or h");
     *time = duration;
   }
   return {};
@@ -82,8 +79,8 @@ Result<void> take_changes(Keys& keys, rendezvous::WindowedBudget& changes) {
     return {};
   }
   if (!parse_window(*value, &changes))
-    return not_allowed("--rdzv-conf membership_changes", *value,
-                       "it takes a number for an hour, NUMBER/TIME as in 20/30m, or unlimited");
+    return not_allowed_in("--rdzv-conf membership_changes", *value,
+                          "it takes a number for an hour, NUMBER/TIME as in 20/30m, or unlimited");
   return {};
 }
 
@@ -92,7 +89,7 @@ Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
   if (!value) return {};
   const bool yes = *value == "1" || *value == "true" || *value == "yes";
   if (!yes && *value != "0" && *value != "false" && *value != "no")
-    return not_allowed("--rdzv-conf is_host", *value, "it takes true or false");
+    return not_allowed_in("--rdzv-conf is_host", *value, "it takes true or false");
   is_host = yes;
   return {};
 }
@@ -125,7 +122,7 @@ Result<std::optional<rendezvous::WindowedBudget>> take_restart_window(Keys& conf
   if (!value) return std::optional<rendezvous::WindowedBudget>();
   rendezvous::WindowedBudget window;
   if (value->find('/') == std::string::npos || !parse_window(*value, &window) || window.count < 1)
-    return not_allowed("--rdzv-conf restart_window", *value, "it takes NUMBER/TIME, as in 3/10m");
+    return not_allowed_in("--rdzv-conf restart_window", *value, "it takes NUMBER/TIME, as in 3/10m");
   return std::optional(window);
 }
 
@@ -133,7 +130,8 @@ Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, in
   const bool by_master = options.endpoint.empty() && !options.master_addr.empty();
   const std::string backend = !options.backend.empty() ? options.backend : by_master ? "static" : "c10d";
   const bool fixed = backend == "static";
-  if (!fixed && backend != "c10d") return not_allowed("--rdzv-backend", backend, "it takes c10d or static");
+  if (!fixed && backend != "c10d")
+    return not_allowed_in("--rdzv-backend", backend, "it takes c10d or static");
   if (fixed && min_nodes != max_nodes)
     return Error{"--rdzv-backend", "'static' takes a fixed number of nodes",
                  fmt::format("give --nnodes={} or --rdzv-backend=c10d", max_nodes)};

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <random>
@@ -28,6 +29,14 @@ Result<std::filesystem::path> made(const std::filesystem::path& folder) {
   return {boost::system::in_place_value, folder};
 }
 
+// It is printed in lines, and in lines read by other programs.
+Result<void> check_name(const std::filesystem::path& folder) {
+  const std::string name = folder.string();
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::none_of(name.begin(), name.end(), is_control)) return {};
+  return Error{name, "a folder of logs with a line break or another control character in its name", kNext};
+}
+
 bool is_our_own_folder(const std::filesystem::path& folder) {
   struct stat info {};
   return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::getuid();
@@ -40,6 +49,7 @@ Result<std::filesystem::path> make_temporary(const std::string& run_id,
   std::string pattern =
       ours ? ours->string() + "/" : (temporary / fmt::format("muster-{}-", ::getuid())).string();
   pattern += folder_name_of(run_id) + "-XXXXXX";
+  if (const auto checked = check_name(pattern); !checked) return checked.error();
   if (!::mkdtemp(pattern.data())) return errno_error(pattern, errno, kNext);
   return made(pattern);
 }
@@ -133,6 +143,7 @@ Result<std::filesystem::path> expected_run_folder(const LauncherOptions& options
   std::error_code error;
   auto folder = std::filesystem::absolute(*named, error);
   if (error) return errno_error(named->string(), error.value(), kNext);
+  if (const auto checked = check_name(folder); !checked) return checked.error();
   return made(folder.has_filename() ? folder : folder.parent_path());
 }
 

@@ -1,34 +1,28 @@
 #include "launcher/store_options.hpp"
 
-#include <fmt/format.h>
+#include "launcher/option_values.hpp"
 
 namespace muster::launcher {
-
-namespace {
-
-Error not_allowed(const std::string& key, const std::string& value, const std::string& allowed) {
-  return Error{"--rdzv-conf " + key, fmt::format("'{}' is not allowed", value), allowed};
-}
-
-}  // namespace
 
 Result<StoreOptions> take_store_options(std::map<std::string, std::string>& conf) {
   StoreOptions options;
   if (const auto given = conf.extract("worker_store"); given) {
     if (given.mapped() != "agent" && given.mapped() != "rank0")
-      return not_allowed("worker_store", given.mapped(), "it takes agent or rank0");
+      return not_allowed_in("--rdzv-conf worker_store", given.mapped(), "it takes agent or rank0");
     options.in_rank_zero = given.mapped() == "rank0";
   }
   if (const auto given = conf.extract("store_port"); given) {
     const auto ports = parse_port_range(given.mapped());
     if (!ports)
-      return not_allowed("store_port", given.mapped(), "it takes a port from 1 to 65535, or FIRST-LAST");
+      return not_allowed_in("--rdzv-conf store_port", given.mapped(),
+                            "it takes a port from 1 to 65535, or FIRST-LAST");
     options.ports = *ports;
   }
   if (const auto given = conf.extract("stall_after"); given) {
     constexpr auto longest = std::chrono::hours(24 * 365);
     if (!parse_duration(given.mapped(), &options.stall_after) || options.stall_after > longest)
-      return not_allowed("stall_after", given.mapped(), "it takes seconds, or a number with ms, s, m or h");
+      return not_allowed_in("--rdzv-conf stall_after", given.mapped(),
+                            "it takes seconds, or a number with ms, s, m or h");
   }
   return options;
 }

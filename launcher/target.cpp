@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "launcher/program_header.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
@@ -130,18 +131,31 @@ bool other_formats_are_registered() {
   return false;
 }
 
-// What cannot be read, only executed, is judged by the kernel alone.
+Result<void> check_program(const std::string& path, const ProgramHeader& header) {
+  if (header.cut_short)
+    return errno_error(path, ENOEXEC,
+                       "the file ends before what its header says is in it: copy or build it again");
+  if (!runs_here(header.machine))
+    return errno_error(
+        path, ENOEXEC,
+        fmt::format("it was built for {}, which this machine is not", machine_name(header.machine)));
+  if (header.interpreter.empty()) return {};
+  if (const int error = check_file(header.interpreter, Need::execute))
+    return errno_error(fmt::format("{} is to be loaded by {}", path, header.interpreter), error,
+                       "it was built for another system, or its C library is not installed here");
+  return {};
+}
+
+// What cannot be read, only executed, is judged by the kernel alone; so are formats that are registered with it.
 Result<void> check_format(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  std::string begin(4, '\0');
-  file.read(begin.data(), 4);
-  if (begin.starts_with("#!") ||
-      begin ==
-          "\x7f"
-          "ELF" ||
-      other_formats_are_registered())
-    return {};
+  if (!file || other_formats_are_registered()) return {};
+  if (const auto header = read_program_header(file)) return check_program(path, *header);
+  std::string begin(2, '\0');
+  file.clear();
+  file.seekg(0);
+  file.read(begin.data(), 2);
+  if (begin == "#!") return {};
   return errno_error(path, ENOEXEC,
                      "it is neither a program nor a script whose first line names its interpreter, as "
                      "#!/bin/bash does");

@@ -125,6 +125,20 @@ TEST(RunFolder, DevNullMeansNone) {
   EXPECT_TRUE(make_run_folder(options, "mnist", "n1", environment_of({}))->path.empty());
 }
 
+TEST(RunFolder, OneWhoseNameWouldTearLinesApartIsRefused) {
+  LauncherOptions options;
+  options.log_dir = "/tmp/two\nlines";
+  const auto named = make_run_folder(options, "mnist", "n1", environment_of({}));
+  ASSERT_FALSE(named);
+  EXPECT_EQ(named.error().sentence(),
+            "/tmp/two\\nlines/mnist: a folder of logs with a line break or another control character in its "
+            "name; name another folder with --log-dir, or /dev/null");
+  options.log_dir = "/tmp/${WHERE}";
+  EXPECT_FALSE(make_run_folder(options, "mnist", "n1", environment_of({{"WHERE", "a\tb"}})));
+  options.log_dir.clear();
+  EXPECT_FALSE(make_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", "/tmp/\x7f"}})));
+}
+
 TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
   test::TemporaryFolder folder;
   LauncherOptions options;

@@ -1,7 +1,10 @@
 #include "launcher/target.hpp"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+
+#include <fstream>
 
 #include "tests/launcher/environment_of.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -174,6 +177,49 @@ TEST_F(TargetTest, WindowsLineEndsAreNamed) {
   EXPECT_THAT(find({by_env}).error().sentence(), HasSubstr("is to be run by 'tool\\r'"));
   EXPECT_EQ(code({folder.write("dos-option", "#!/bin/true -w\r\n", true)}), 0)
       << "there, and may mind its option or not";
+}
+
+/// A program of this system with some of its bytes changed.
+struct ProgramFileTest : TargetTest {
+  ProgramFileTest() {
+    std::ifstream file("/bin/true", std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::string sentence() {
+    const auto path = folder.write("built", bytes, true);
+    const auto found = find({path});
+    return found ? "" : found.error().sentence().substr(path.size());
+  }
+  std::string bytes;
+};
+
+TEST_F(ProgramFileTest, AWholeProgramOfThisMachineIsTaken) { EXPECT_EQ(sentence(), ""); }
+
+TEST_F(ProgramFileTest, OneForAnotherMachineIsTold) {
+  bytes[18] = static_cast<char>(EM_RISCV & 255);
+  EXPECT_EQ(sentence(), ": Exec format error (ENOEXEC); it was built for RISC-V, which this machine is not");
+  EXPECT_EQ(code({folder / "built"}), 126);
+}
+
+TEST_F(ProgramFileTest, OneThatIsCutShortIsTold) {
+  for (const std::size_t size : {bytes.size() / 2, std::size_t{100}, std::size_t{20}, std::size_t{4}}) {
+    bytes.resize(size);
+    EXPECT_EQ(
+        sentence(),
+        ": Exec format error (ENOEXEC); the file ends before what its header says is in it: copy or build "
+        "it again")
+        << size;
+  }
+}
+
+TEST_F(ProgramFileTest, OneWhoseLoaderIsMissingIsTold) {
+  const auto place = bytes.find("/lib");  // the first is that of PT_INTERP
+  const std::string loader = "/no-" + bytes.substr(place + 4, bytes.find('\0', place) - place - 4);
+  bytes.replace(place, 4, "/no-");
+  EXPECT_EQ(sentence(), " is to be loaded by " + loader +
+                            ": No such file or directory (ENOENT); it was built for another system, or its C "
+                            "library is not installed here");
+  EXPECT_EQ(code({folder / "built"}), 127);
 }
 
 }  // namespace
