@@ -162,6 +162,15 @@ class Proofs(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "saved on request at 33"):
             self.follow(*steps(1, 33), {"event": "drained", "step": 33, "saved": True}, resumed(20, 20 * 128))
 
+    def test_one_that_was_damaged_on_purpose_is_excused_if_the_resume_says_so(self):
+        ledger = Ledger(20, 64, [2])
+        ledger.damaged = 1
+        for event in [*steps(1, 30), {"event": "drained", "step": 30, "saved": True}]:
+            ledger.event(event)
+        with self.assertRaisesRegex(AssertionError, "saved on request at 30"):
+            ledger.event(resumed(20, 20 * 128))
+        ledger.event({**resumed(20, 20 * 128), "skipped": ["step-30: wrong checksum"]})
+
     def test_a_position_that_no_world_can_reach_is_found(self):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
             self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1))

@@ -35,7 +35,7 @@ wait 0s
 """
 PROGRAMS = {
     "ddp_mnist": "ddp_mnist --epochs=4 --checkpoint-every=20 --quiet",
-    "fsdp_mlp": "fsdp_mlp --hidden-dim=64 --epochs=2 --checkpoint-every=20 --quiet",
+    "fsdp_mlp": "fsdp_mlp --hidden-dim=64 --epochs=5 --checkpoint-every=20 --quiet",
     "torch": "python torch_elastic.py --steps=600 --checkpoint-every=20",
 }
 JOB_LIMIT_S = 900
