@@ -171,6 +171,12 @@ class Proofs(unittest.TestCase):
             ledger.event(resumed(20, 20 * 128))
         ledger.event({**resumed(20, 20 * 128), "skipped": ["step-30: wrong checksum"]})
 
+    def test_saves_that_failed_and_were_told_are_allowed_for_until_the_next_resume(self):
+        failed = {"event": "checkpoint_failed", "step": 40}
+        self.follow(*steps(1, 55), failed, resumed(20, 20 * 128))
+        with self.assertRaisesRegex(AssertionError, "35 steps are repeated, more than the 20"):
+            self.follow(*steps(1, 55), failed, resumed(20, 20 * 128), *steps(21, 55), resumed(20, 20 * 128))
+
     def test_a_position_that_no_world_can_reach_is_found(self):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
             self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1))

@@ -16,6 +16,7 @@ class Ledger:
         self.repeated = 0
         self.resumes = 0
         self.drained_at = None
+        self.failed_saves = 0  # told by the trainer (a full disk), since the last resume
         self.damaged = 0  # checkpoints, on purpose
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
         self.position = 0  # samples that the checked steps have used, as far as the places tell
@@ -29,6 +30,8 @@ class Ledger:
             self._resumed(event)
         elif kind == "drained" and event["saved"]:
             self.drained_at = event["step"]
+        elif kind == "checkpoint_failed":
+            self.failed_saves += 1
 
     def _step(self, step):
         if step == 1 and self.step != 0:  # there was no checkpoint yet
@@ -51,8 +54,9 @@ class Ledger:
     def _go_back(self, step):
         assert step <= self.step, f"samples: resumed from step {step}, but only {self.step} were done"
         back = self.step - step
-        assert back <= self.every + self.allowed_more, (
-            f"samples: {back} steps are repeated, more than the {self.every + self.allowed_more} since the checkpoint")
+        allowed = self.every * (1 + self.failed_saves) + self.allowed_more
+        assert back <= allowed, f"samples: {back} steps are repeated, more than the {allowed} since the checkpoint"
+        self.failed_saves = 0
         self.repeated += back
         self.resumes += 1
         self.step = step
