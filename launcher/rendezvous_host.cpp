@@ -65,7 +65,10 @@ void RendezvousHost::host_if_needed() {
         "the rendezvous is not hosted here: tls_ca without tls_cert and tls_key is for its guests only");
   const auto listeners = listen_unless_taken(place_.listen_at, meeting_.endpoint.port);
   if (!listeners) return say_once(listeners.error().sentence());
-  if (!*listeners) return;
+  if (!*listeners) {
+    was_hosted_ = true;
+    return;
+  }
   // Nobody listens, so the one that was started here before is gone.
   if (daemon_ > 0 && ::waitpid(daemon_, nullptr, WNOHANG) == daemon_) daemon_ = -1;
   const auto path = musterd_path();
@@ -79,7 +82,8 @@ void RendezvousHost::host_if_needed() {
     return;
   }
   daemon_ = *pid;
-  if (daemons_++ > 0)
+  ++daemons_;
+  if (std::exchange(was_hosted_, true))
     say_(fmt::format("nobody hosts the rendezvous at {} any more: hosted here now (musterd, pid {})",
                      meeting_.endpoint.text(), *pid));
   if (started_) started_(*pid);

@@ -58,6 +58,7 @@ class RendezvousHost {
   std::string local_address_;
   bool resolved_ = false;
   bool resolving_ = false;
+  bool was_hosted_ = false;  ///< by whomever
   int daemons_ = 0;
   pid_t daemon_ = -1;  ///< the newest
 };

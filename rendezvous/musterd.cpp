@@ -85,6 +85,7 @@ Result<DaemonOptions> daemon_options(const Options& options, std::shared_ptr<spd
   daemon.listen = *listen;
   daemon.listen_fds = options.listen_fds;
   daemon.state_dir = options.state_dir;
+  daemon.standing = !options.exit_with_last_job;
   if (!parse_duration(options.heartbeat_timeout, &daemon.heartbeat_timeout) ||
       daemon.heartbeat_timeout < std::chrono::seconds(1))
     return Error{"--heartbeat-timeout '" + options.heartbeat_timeout + "'", "not a duration of at least 1s"};

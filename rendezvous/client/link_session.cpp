@@ -126,7 +126,7 @@ void LinkSession::opened(const Welcome& welcome) {
   heartbeat_interval_ = std::chrono::milliseconds(std::clamp(welcome.heartbeat_interval_ms, 10u, 3'600'000u));
   timer_.cancel();
   const auto owner = owner_;
-  owner->on_welcome();
+  owner->on_welcome(welcome);
   if (owner_) beat();
 }
 

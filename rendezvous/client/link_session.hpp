@@ -19,7 +19,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void on_welcome() = 0;
+    virtual void on_welcome(const Welcome& welcome) = 0;
     virtual void on_message(const DaemonMessage& message) = 0;
     virtual void on_store_clients(const StoreClients& clients) = 0;
     virtual void on_beat() = 0;  ///< the connection stands, and time for a heartbeat has come

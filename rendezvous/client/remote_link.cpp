@@ -56,7 +56,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   // What the session says.
-  void on_welcome() override {
+  void on_welcome(const Welcome& welcome) override {
+    standing_ = welcome.standing;
     if (was_connected_)
       notice("connected again to", fmt::format("after {}", human(Clock::now() - away_since_)));
     was_connected_ = true;
@@ -117,12 +118,17 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
         while (session_ && !over()) co_await wait_until(Instant::max());
       } else {
         failure_ = socket.error();
-        if (options_.unreachable) options_.unreachable();
+        if (options_.unreachable && !waits_for_standing_daemon()) options_.unreachable();
       }
       if (over()) co_return;
       if (out_of_time()) co_return give_up();
       co_await wait_until(Clock::now() + next_wait());
     }
+  }
+
+  bool waits_for_standing_daemon() const {
+    const auto patience = std::min(options_.standing_patience, options_.resume_budget / 2);
+    return standing_ && Clock::now() - away_since_ < patience;
   }
 
   asio::awaitable<void> wait_until(Instant when) {
@@ -222,6 +228,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   Instant next_notice_{};
   std::optional<Instant> duplicate_since_;
   bool was_connected_ = false;
+  bool standing_ = false;     ///< the daemon that was there last
   bool was_refused_ = false;  ///< the connection that is ending now
   bool closed_ = false;
   int failures_ = 0;

@@ -43,14 +43,17 @@ struct RemoteLinkOptions {
   Duration first_retry = ms(50);  ///< doubles up to max_retry; each wait is 50 to 100 % of it
   Duration max_retry = s(2);
   Duration linger = s(2);  ///< after close(), for the last words to get through
+  Duration standing_patience =
+      s(20);  ///< how long a standing daemon is given to come back before `unreachable` is called for it
   Duration duplicate_patience =
       s(20);  ///< how long "this node is here already" is taken for a dead connection
 
   /// Lines for the user: cannot reach, lost, back again. Few: the second of a kind comes after 5 s, then ever
   /// later.
   std::function<void(const std::string&)> notice;
-  /// Called when a try to connect has failed, before the wait for the next one. Whoever may host the daemon
-  /// looks here whether it is needed.
+  /// Called when a try to connect has failed, before the wait for the next one; once it was there and was a standing
+  /// one, standing_patience (at most half the resume budget) later. Whoever may host the daemon looks here whether it
+  /// is needed.
   std::function<void()> unreachable;
   /// The numeric addresses of this machine, asked for before each Join: the daemon tells whoever serves the worker
   /// store, who then expects this node's workers from them. More than kMaxOwnAddresses are not told.

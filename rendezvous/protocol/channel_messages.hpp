@@ -11,7 +11,8 @@
 
 namespace muster::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;      // 2: own addresses, store clients; 3: their nodes
+// 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one
+inline constexpr std::uint16_t kProtocolVersion = 4;
 inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
 inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame
 inline constexpr std::size_t kMaxStoreNodes = 1'024;      ///< that fit beside them; of more, none is named
@@ -57,6 +58,7 @@ struct Welcome {
   std::uint64_t job_incarnation = 0;  ///< another one for each run under the same id
   std::uint32_t heartbeat_interval_ms = 0;
   std::uint32_t heartbeat_timeout_ms = 0;
+  bool standing = false;  ///< somebody keeps this daemon running; else a launcher started it for its job
   bool operator==(const Welcome&) const = default;
 };
 

@@ -17,9 +17,11 @@
 //                               (an operator's job and node may be empty)
 //   daemon -> challenge     2   32 bytes nonce, bool token required, 32 bytes HMAC
 //   peer   -> proof         3   32 bytes HMAC (what is signed: authentication.hpp)
-//   daemon -> welcome       4   u64 job incarnation, u32 heartbeat interval in ms, u32 heartbeat timeout in
-//   ms or, at any time, the last frame of a connection: daemon -> refused       5   u8 code, text reason both
-//   -> heartbeat     6   (nothing); the daemon answers each with one
+//   daemon -> welcome       4   u64 job incarnation, u32 heartbeat interval in ms, u32 heartbeat timeout in ms,
+//                               bool standing
+//             or, at any time, the last frame of a connection:
+//   daemon -> refused       5   u8 code, text reason
+//   both   -> heartbeat     6   (nothing); the daemon answers each with one
 //
 //   agent  -> join         16   offer, last round u32, restart count u32
 //             resume       17   offer, i32 round, group rank, group world size, first rank, restart count;

@@ -278,10 +278,11 @@ void fields(auto& a, Of<Proof> auto& m) {
 }
 
 void fields(auto& a, Of<Welcome> auto& m) {
-  auto& [job_incarnation, heartbeat_interval_ms, heartbeat_timeout_ms] = m;
+  auto& [job_incarnation, heartbeat_interval_ms, heartbeat_timeout_ms, standing] = m;
   a.u64(job_incarnation);
   a.u32(heartbeat_interval_ms);
   a.u32(heartbeat_timeout_ms);
+  a.boolean(standing);
 }
 
 void fields(auto& a, Of<OwnAddresses> auto& m) {

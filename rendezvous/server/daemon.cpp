@@ -180,14 +180,16 @@ void Daemon::take(TcpSocket socket) {
 
 std::variant<Welcome, Refused> Daemon::admit(Session& session, const Hello& hello) {
   room_.cancel();
-  const Welcome welcome{0, in_ms(options_.heartbeat_interval), in_ms(options_.heartbeat_timeout)};
+  Welcome welcome{0, in_ms(options_.heartbeat_interval), in_ms(options_.heartbeat_timeout),
+                  options_.standing};
   if (hello.role == PeerRole::operator_) return welcome;
   auto found = job_for(hello);
   if (auto* refused = std::get_if<Refused>(&found)) return *refused;
   const auto& job = std::get<std::shared_ptr<HostedJob>>(found);
   if (auto refused = job->refusal(hello)) return *refused;
   job->attach(session.shared_from_this());
-  return Welcome{job->identity().incarnation, welcome.heartbeat_interval_ms, welcome.heartbeat_timeout_ms};
+  welcome.job_incarnation = job->identity().incarnation;
+  return welcome;
 }
 
 std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& hello) {

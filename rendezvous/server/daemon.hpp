@@ -33,6 +33,7 @@ struct DaemonOptions {
   std::optional<Token> token;   ///< without it, whoever reaches the port may join, read and change
   std::shared_ptr<Tls> tls;     ///< without it, whoever is on the way may read
   std::shared_ptr<spdlog::logger> log;
+  bool standing = true;   ///< it is started again when it ends; agents are told so, and wait for that
   std::string state_dir;  ///< for the journal; empty: none, and agents tell a new daemon what they have
 
   Duration heartbeat_interval = s(5);

@@ -104,9 +104,3 @@ def truncate_journal(run):
 @sentence("flip a bit of the journal")
 def flip_journal(run):
     flip(run, journal(run))
-
-
-@sentence("allow NUMBER more checkpoints to be lost")
-def allow_lost(run, count):
-    """Those that could not be saved: so many more steps may be repeated."""
-    run.damaged_checkpoints += count

@@ -185,6 +185,29 @@ def scenario_D7_a_hosted_daemon_that_dies_is_hosted_again(lab):
     assert "round 2" not in launches[0].output()
 
 
+def scenario_D7_a_standing_daemon_on_a_training_node_is_waited_for(lab):
+    """The launcher there does not take its place at once, so that it can be started again."""
+    program, go = until_marked(lab)
+    daemon = lab.daemon(lab.nodes[0])
+    own = options(lab, 2, "--rdzv-conf=resume_window=20s")  # half of it is how long the launcher waits
+    launches = [lab.launch(node, own, program) for node in lab.nodes[:2]]
+    for launch in launches:
+        launch.await_output("round 1:")
+    daemon.kill(signal.SIGKILL)
+    for launch in launches:
+        launch.await_output("lost the connection")
+    again = lab.daemon(lab.nodes[0])
+    for launch in launches:
+        launch.await_output("connected again")
+    assert lab.pids("musterd") == [again.process.pid]
+    again.kill(signal.SIGKILL)
+    launches[0].await_output("hosted here now")  # nobody starts this one again
+    go()
+    for launch in launches:
+        launch.await_exit(0)
+    assert "round 2" not in launches[0].output()
+
+
 def scenario_D8_an_outage_restarts_nothing(lab):
     """It lasts until the node has noticed it, which is sooner than the daemon counts it as lost."""
     if not real_network_only(lab):

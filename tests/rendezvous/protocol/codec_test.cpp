@@ -53,7 +53,7 @@ TEST(Codec, HandshakeAndOperatorMessagesComeBackEqual) {
   EXPECT_EQ(*decode<Challenge>(frame_of(encode(challenge))), challenge);
   const Proof proof{challenge.proof};
   EXPECT_EQ(*decode<Proof>(frame_of(encode(proof))), proof);
-  const Welcome welcome{77, 5000, 30000};
+  const Welcome welcome{77, 5000, 30000, true};
   EXPECT_EQ(*decode<Welcome>(frame_of(encode(welcome))), welcome);
   const OwnAddresses own{{"10.0.0.1", "fd00::1"}};
   EXPECT_EQ(*decode<OwnAddresses>(frame_of(encode(own))), own);
