@@ -101,11 +101,14 @@ class Injector:
         return "worker" not in text or bool(self._run.workers())
 
     def _say(self, text, is_fault=False):
-        """False if it came too late: what it was about is gone."""
+        """False if it came too late: what it was about is gone, or has been started already."""
         if text == "start whoever is down":
             for name in [name for name, launch in self._run.launches.items() if launch.process.poll() is not None]:
                 self._say(f"start {name}")
             return True
+        words = text.split()
+        if words[0] == "start" and words[1] in self._run.launches and self._run.launches[words[1]].process.poll() is None:
+            return False
         now = time.monotonic()
         known, values = understand(shlex.split(text))
         try:
