@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
@@ -24,23 +25,27 @@ bool has_ended(pid_t daemon) {
 
 }  // namespace
 
-void outstay(pid_t daemon, const std::function<void(const std::string&)>& say) {
+void outstay(pid_t daemon, int stop_fd, const std::function<void(const std::string&)>& say) {
   if (::getpid() != 1 || daemon <= 0) return;
   boost::asio::io_context io;
-  boost::asio::signal_set signals(io, SIGCHLD, SIGTERM, SIGINT);
-  signals.add(SIGQUIT);
+  boost::asio::signal_set children(io, SIGCHLD);
   if (has_ended(daemon)) return;
   say(fmt::format(
       "the rendezvous (musterd, pid {}) would end with this container: waiting until its other nodes "
       "are done; a signal ends it now",
       daemon));
-  for (bool over = false; !over;) {
-    signals.async_wait([&](const boost::system::error_code& error, int number) {
-      over = error || number != SIGCHLD || has_ended(daemon);
+  boost::asio::posix::stream_descriptor stop(io, stop_fd);
+  bool over = false;
+  stop.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                  [&](const boost::system::error_code&) { over = true; });
+  while (!over) {
+    children.async_wait([&](const boost::system::error_code& error, int) {
+      if (error || has_ended(daemon)) over = true;
     });
     io.restart();
     io.run_one();
   }
+  stop.release();
 }
 
 }  // namespace muster::launcher

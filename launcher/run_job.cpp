@@ -12,6 +12,7 @@
 #include "agent/reserved_ports.hpp"
 #include "agent/served_stores.hpp"
 #include "launcher/container.hpp"
+#include "launcher/last_signals.hpp"
 #include "launcher/node_health.hpp"
 #include "launcher/rendezvous_host.hpp"
 #include "rendezvous/client/in_process_link.hpp"
@@ -26,8 +27,10 @@ using agent::Console;
 using Say = std::function<void(const std::string&)>;        // a line, without prefix and newline
 using SayAsItIs = std::function<void(const std::string&)>;  // text with both
 
-const char* const kLoopback = "127.0.0.1";                      // one node: nobody else needs to connect
-constexpr Duration kLastOutputLimit = std::chrono::seconds(2);  // for a console that does not read
+const char* const kLoopback = "127.0.0.1";  // one node: nobody else needs to connect
+// For a console that does not read: no worker waits for it any more, but whoever stopped the job may.
+constexpr Duration kLastOutputLimit = std::chrono::seconds(60);
+constexpr Duration kLastOutputLimitOfAStop = std::chrono::seconds(5);
 constexpr Duration kFarewellLimit = std::chrono::seconds(3);
 
 rendezvous::JobPolicy policy_of(const Plan& plan) {
@@ -148,8 +151,13 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job, const Console
   return report;
 }
 
-JobResult run_alone(const Plan& plan, agent::Guard& guard, NodeHealth& health, boost::asio::io_context& io,
-                    const Say& say, const SayAsItIs& say_as_it_is) {
+/// Before the agent goes, with whom its signals end.
+void keep_signals(LastSignals& signals, const Plan& plan) {
+  signals.take_over(plan.signals_to_handle.value_or(agent::kStopSignals));
+}
+
+JobResult run_alone(const Plan& plan, agent::Guard& guard, NodeHealth& health, LastSignals& signals,
+                    boost::asio::io_context& io, const Say& say, const SayAsItIs& say_as_it_is) {
   rendezvous::InProcessLink link(io.get_executor(), plan.run_id, policy_of(plan));
   Stores stores(io, plan.store, kLoopback, say);
   agent::Agent agent(io, options_of(plan, offer_of(plan), say), link, stores.host(), guard);
@@ -164,6 +172,7 @@ JobResult run_alone(const Plan& plan, agent::Guard& guard, NodeHealth& health, b
     io.stop();
   });
   io.run();
+  keep_signals(signals, plan);
   return {std::move(result), stores.stalls()};
 }
 
@@ -196,8 +205,8 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
 }
 
 Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
-                                  NodeHealth& health, boost::asio::io_context& io, const Say& say,
-                                  const SayAsItIs& say_as_it_is) {
+                                  NodeHealth& health, LastSignals& signals, boost::asio::io_context& io,
+                                  const Say& say, const SayAsItIs& say_as_it_is) {
   RendezvousHost host(io, *plan.meeting, plan.run_folder.empty() ? "" : plan.run_folder / "musterd.log", say);
   if (const auto settled = host.settle(); !settled) return settled.error();
   rendezvous::NodeOffer offer = offer_of(plan);
@@ -221,6 +230,7 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
     io.stop();
   });
   io.run();
+  keep_signals(signals, plan);
   // The last words to the daemon go out, so that it need not wait for this node.
   io.restart();
   io.run_for(kFarewellLimit);
@@ -254,53 +264,56 @@ Result<Credentials> prepare_meeting(Plan& plan, const Say& say) {
   return credentials;
 }
 
+/// The status file, then the last screen, then what the console lost even so.
+void tell_end(const Plan& plan, const JobResult& job, Console& console, const LastSignals& signals) {
+  agent::JobReport report = report_of(plan, job, console);
+  const auto write_status = [&] {
+    if (report.status_path.empty()) return;
+    const auto written = agent::write_status_file(report.status_path, agent::status_json(report));
+    if (written) return;
+    console.say(Console::Stream::err, "muster: " + written.error().sentence() + "\n");
+    report.status_path.clear();
+  };
+  write_status();
+  console.say(Console::Stream::err, agent::render_report(report));
+  console.drain(job.agent.stop_signal != 0 ? kLastOutputLimitOfAStop : kLastOutputLimit, signals.fd());
+  if (console.dropped_lines() == report.lost_console_lines) return;
+  report.lost_console_lines = console.dropped_lines();
+  write_status();
+}
+
 }  // namespace
 
 int run_job(Plan plan, agent::Guard& guard) {
+  LastSignals signals;
   boost::asio::io_context io{1};
   const auto console = Console::of(io.get_executor());
-  const auto say_as_it_is = [&console](const std::string& text) {
-    console->write(Console::Stream::err, text);
-  };
+  const auto say_as_it_is = [&console](const std::string& text) { console->say(Console::Stream::err, text); };
   const auto say = [&](const std::string& line) { say_as_it_is("muster: " + line + "\n"); };
+  const auto fail = [&](const Error& error, int exit_code) {
+    say(error.sentence());
+    console->drain(kLastOutputLimit, signals.fd());
+    return exit_code;
+  };
   auto credentials = prepare_meeting(plan, say);
-  if (!credentials) {
-    say(credentials.error().sentence());
-    console->drain(kLastOutputLimit);
-    return agent::kUsageExitCode;
-  }
+  if (!credentials) return fail(credentials.error(), agent::kUsageExitCode);
   NodeHealth health;
-  if (const auto listens = health.listen(io, plan); !listens) {
-    say(listens.error().sentence());
-    console->drain(kLastOutputLimit);
-    return agent::kLauncherFailedExitCode;
-  }
-  const Result<JobResult> ran =
-      plan.meeting ? run_with_others(plan, std::move(*credentials), guard, health, io, say, say_as_it_is)
-                   : run_alone(plan, guard, health, io, say, say_as_it_is);
+  if (const auto listens = health.listen(io, plan); !listens)
+    return fail(listens.error(), agent::kLauncherFailedExitCode);
+  const Result<JobResult> ran = plan.meeting ? run_with_others(plan, std::move(*credentials), guard, health,
+                                                               signals, io, say, say_as_it_is)
+                                             : run_alone(plan, guard, health, signals, io, say, say_as_it_is);
   if (!ran) {
     health.stop();
-    say(ran.error().sentence());
-    console->drain(kLastOutputLimit);
-    return agent::kLauncherFailedExitCode;
+    return fail(ran.error(), agent::kLauncherFailedExitCode);
   }
-  const JobResult& result = *ran;
-
-  agent::JobReport report = report_of(plan, result, *console);
-  if (!report.status_path.empty()) {
-    const auto written = agent::write_status_file(report.status_path, agent::status_json(report));
-    if (!written) {
-      say(written.error().sentence());
-      report.status_path.clear();
-    }
-  }
-  say_as_it_is(agent::render_report(report));
-  console->drain(kLastOutputLimit);
-  outstay(result.daemon, [&](const std::string& line) {
+  tell_end(plan, *ran, *console, signals);
+  signals.forget();
+  outstay(ran->daemon, signals.fd(), [&](const std::string& line) {
     say(line);
-    console->drain(kLastOutputLimit);
+    console->drain(kLastOutputLimitOfAStop, signals.fd());
   });
-  return result.agent.exit_code;
+  return ran->agent.exit_code;
 }
 
 }  // namespace muster::launcher

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,16 @@ namespace muster::agent {
 namespace asio = boost::asio;
 
 namespace {
+
 constexpr std::size_t kBlockBytes = 64 * 1024;  // small lines are joined up to this
+constexpr Duration kHurriedLimit = std::chrono::milliseconds(200);
+constexpr Duration kSilentWait = std::chrono::seconds(2);  // before it is said what is waited for
+
+std::uint64_t lines_in(std::string_view text) {
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
+
+}  // namespace
 
 // One descriptor's queue. Kept alive by its own pending waits.
 class Console::Output : public std::enable_shared_from_this<Console::Output> {
@@ -38,18 +47,20 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  void write_lines(std::string_view lines) {
-    if (inside_line_ && !lines.empty()) write("\n");
-    write(lines);
+  enum class Whose { workers, ours };
+
+  void write_lines(std::string_view lines, Whose whose) {
+    if (inside_line_ && !lines.empty()) write("\n", whose);
+    write(lines, whose);
   }
 
-  void write(std::string_view lines) {
+  void write(std::string_view lines, Whose whose) {
     if (lines.empty()) return;
-    // Readers stop when the queue is full; what still comes (last words, our own lines) may double it.
-    if (dead_ || dropping_ || queued_bytes_ >= 2 * limits_.max_queue_bytes || !writable_again()) {
-      dropped_now_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+    if (dead_ || !has_place(whose) || !writable_again()) {
+      dropped_now_ += lines_in(lines);
       return;
     }
+    if (dropping_ && dropped_now_ > 0) append_note();
     inside_line_ = lines.back() != '\n' && lines.back() != '\r';
     if (queue_.empty()) lines.remove_prefix(write_at_once(lines));
     if (lines.empty()) return;
@@ -72,19 +83,19 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
     });
   }
 
-  void drain(Instant deadline) {
-    while (!queue_.empty() && !dead_) {
-      if (write_front()) continue;
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      pollfd ready{fd_.ready_fd(), POLLIN, 0};
-      if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0) return;
-    }
-    if (dropped_now_ > 0 && !dead_ && writable_again() && dropped_now_ > 0) {
-      append_note();
-      write_front();
+  /// Writes what the console takes now. True if that was anything.
+  bool flush() {
+    bool some = false;
+    for (;;) {
+      if (queue_.empty() && dropped_now_ > 0 && writable_again() && dropped_now_ > 0) append_note();
+      if (queue_.empty() || !write_front()) return some;
+      some = true;
     }
   }
+
+  bool pending() const { return !queue_.empty(); }
+  int ready_fd() const { return fd_.ready_fd(); }
+  void give_up() { lose_queue(); }
 
   /// The error that lines were lost to, and still are; 0 if none. A reader that went away (EPIPE) wanted no more.
   int failure() const { return failure_ == EPIPE || dropped_now_ == 0 ? 0 : failure_; }
@@ -98,6 +109,12 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   std::uint64_t dropped_lines() const { return dropped_before_ + dropped_now_; }
 
  private:
+  // Readers stop when the queue is full; what still comes (last words) may double it. Ours have as much again.
+  bool has_place(Whose whose) const {
+    if (whose == Whose::ours) return queued_bytes_ < 3 * limits_.max_queue_bytes;
+    return !dropping_ && queued_bytes_ < 2 * limits_.max_queue_bytes;
+  }
+
   // As much as the console takes now goes there uncopied. What becomes of the rest, or of an error, is seen when
   // the rest is written.
   std::size_t write_at_once(std::string_view bytes) const {
@@ -193,8 +210,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
 
   // What is queued is counted as dropped; once dead, all that follows is too.
   void lose_queue() {
-    for (const std::string& block : queue_)
-      dropped_now_ += static_cast<std::uint64_t>(std::count(block.begin(), block.end(), '\n'));
+    for (const std::string& block : queue_) dropped_now_ += lines_in(block);
     queue_.clear();
     queued_bytes_ = 0;
     written_of_front_ = 0;
@@ -205,7 +221,7 @@ class Console::Output : public std::enable_shared_from_this<Console::Output> {
   ConsoleFd fd_;
   asio::steady_timer hold_timer_;
   asio::posix::stream_descriptor ready_;
-  std::deque<std::string> queue_;  // at most twice limits_.max_queue_bytes, and one block of a writer
+  std::deque<std::string> queue_;  // at most three times limits_.max_queue_bytes, and one block of a writer
   std::size_t written_of_front_ = 0;
   std::size_t queued_bytes_ = 0;
   std::vector<std::function<void()>> resumes_;  // one for each paused worker stream
@@ -230,9 +246,17 @@ Console::~Console() {
 
 Console::Output& Console::output(Stream stream) const { return stream == Stream::out ? *out_ : *err_; }
 
-void Console::write(Stream stream, std::string_view lines) { output(stream).write_lines(lines); }
+void Console::write(Stream stream, std::string_view lines) {
+  output(stream).write_lines(lines, Output::Whose::workers);
+}
 
-void Console::write_part(Stream stream, std::string_view bytes) { output(stream).write(bytes); }
+void Console::say(Stream stream, std::string_view lines) {
+  output(stream).write_lines(lines, Output::Whose::ours);
+}
+
+void Console::write_part(Stream stream, std::string_view bytes) {
+  output(stream).write(bytes, Output::Whose::workers);
+}
 
 bool Console::full(Stream stream) const { return output(stream).full(); }
 
@@ -240,15 +264,59 @@ void Console::when_room(Stream stream, std::function<void()> resume) {
   output(stream).when_room(std::move(resume));
 }
 
-void Console::drain(Duration limit) {
-  const Instant deadline = std::chrono::steady_clock::now() + limit;
-  out_->drain(deadline);
-  if (const int failure = out_->failure(); failure != 0 && err_ != out_)
+bool Console::flush() const {
+  const bool some = out_->flush();
+  return (err_ != out_ && err_->flush()) || some;
+}
+
+void Console::drain(Duration limit, int hurry_fd) {
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  Instant read_at = now();
+  std::optional<Instant> tell_at;
+  if (err_ != out_) tell_at = read_at + kSilentWait;
+  for (;;) {
+    if (flush()) read_at = now();
+    if (!out_->pending() && !err_->pending()) break;
+    if (tell_at && now() >= *tell_at && !err_->pending()) {
+      tell_of_wait(limit);
+      tell_at.reset();
+    }
+    const Instant wake_at = std::min(read_at + limit, tell_at.value_or(Instant::max()));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake_at - now());
+    pollfd waits[] = {{out_->pending() ? out_->ready_fd() : -1, POLLIN, 0},
+                      {err_->pending() ? err_->ready_fd() : -1, POLLIN, 0},
+                      {hurry_fd, POLLIN, 0}};
+    static_cast<void>(::poll(waits, 3, static_cast<int>(std::max<std::int64_t>(0, left.count()))));
+    if (waits[2].revents) {
+      limit = std::min(limit, kHurriedLimit);
+      hurry_fd = -1;
+    }
+    if (!waits[0].revents && !waits[1].revents && now() >= read_at + limit) break;
+  }
+  tell_of_loss();
+}
+
+void Console::tell_of_wait(Duration limit) const {
+  if (out_->pending())
+    err_->write_lines(
+        fmt::format("muster: standard output is not read: waiting for its reader, for {} at most; a "
+                    "signal ends the wait\n",
+                    human(limit)),
+        Output::Whose::ours);
+}
+
+void Console::tell_of_loss() const {
+  const bool unread = out_->pending();
+  out_->give_up();
+  if (err_ == out_) return;
+  if (const int failure = out_->failure(); unread || failure != 0)
     err_->write_lines(
         fmt::format("muster: {} lines could not be written to standard output: {}; log files have them, "
                     "where there are any\n",
-                    out_->dropped_lines(), errno_text(failure)));
-  err_->drain(deadline);
+                    out_->dropped_lines(), unread ? "nobody reads it" : errno_text(failure)),
+        Output::Whose::ours);
+  err_->flush();
+  err_->give_up();
 }
 
 std::uint64_t Console::dropped_lines() const {

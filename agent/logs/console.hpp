@@ -18,9 +18,10 @@ namespace muster::agent {
 /// A console that does not keep up (a stopped terminal, a pipe that nobody reads) fills the queue of
 /// `max_queue_bytes`. Then the workers' output is held back, `longest_hold` at most, so that a slow but
 /// living reader misses nothing; after that, lines are dropped whole until half of the queue is free again,
-/// and one line says how many. A full disk under stdout is treated alike: lines are dropped, tried again and
-/// counted, and at the end stderr tells what was lost. So training is never held for longer than `longest_hold` in one go. The log
-/// files have everything in any case.
+/// and one line says how many. Our own lines are few and are kept all the same. A full disk under stdout is treated alike: lines are dropped, tried again and
+/// counted. At the end, when no worker can be held any more, drain() waits much longer; what stdout loses even then,
+/// stderr tells. So training is never held for longer than `longest_hold` in one go. The log files have everything in
+/// any case.
 ///
 /// How writing does not block: O_NONBLOCK belongs to the open file description, which the terminal's shell
 /// and other jobs share, so it must not be set on descriptors 1 and 2. Pipes and terminals are opened a
@@ -48,6 +49,8 @@ class Console {
 
   /// `lines`: whole lines, each with its end. They begin on a line of their own.
   void write(Stream stream, std::string_view lines);
+  /// Our own lines: also while workers' lines are dropped.
+  void say(Stream stream, std::string_view lines);
   /// Any bytes, which go on where the last ones ended: for a worker that has the console to itself.
   void write_part(Stream stream, std::string_view bytes);
 
@@ -56,14 +59,18 @@ class Console {
   /// `resume` is called once, later, when there is room or the longest hold is over.
   void when_room(Stream stream, std::function<void()> resume);
 
-  /// For the end of the program: blocks until all is written, `limit` at most.
-  void drain(Duration limit);
+  /// For the end of the program: blocks until all is written, or nothing was read for `limit`; where stderr is another
+  /// console, it hears of what stdout waits for and loses. Once `hurry_fd` can be read, the limit is a fifth of a second.
+  void drain(Duration limit, int hurry_fd = -1);
 
   std::uint64_t dropped_lines() const;
 
  private:
   class Output;
   Output& output(Stream stream) const;
+  bool flush() const;
+  void tell_of_wait(Duration limit) const;
+  void tell_of_loss() const;
 
   std::shared_ptr<Output> out_;
   std::shared_ptr<Output> err_;

@@ -66,7 +66,7 @@ Result<void> RoundLogs::open() {
 std::unique_ptr<MatchedLines> RoundLogs::new_file(const char* name, LineMatcher matcher) const {
   return std::make_unique<MatchedLines>(
       std::move(matcher), LogFile(round_folder() / name, [console = console_](const std::string& sentence) {
-        console->write(Console::Stream::err, "muster: " + sentence + "\n");
+        console->say(Console::Stream::err, "muster: " + sentence + "\n");
       }));
 }
 

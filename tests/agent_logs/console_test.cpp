@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <string>
+#include <thread>
 
 #include "base/unique_fd.hpp"
 
@@ -194,6 +197,73 @@ TEST_F(ConsoleTest, DrainIsBoundedWhenNobodyReads) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, 90ms);
   EXPECT_LT(took, 3s);
+}
+
+TEST_F(ConsoleTest, OurOwnLinesAreKeptWhileWorkersLinesAreDropped) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  const std::string block = lines_of(16 * 1024);
+  while (!console.full(Console::Stream::out)) console.write(Console::Stream::out, block);
+  bool resumed = false;
+  console.when_room(Console::Stream::out, [&] { resumed = true; });
+  while (!resumed) ASSERT_GT(io.run_one_for(5s), 0u);
+  console.write(Console::Stream::out, "lost\n");
+  console.say(Console::Stream::err, "muster: job k FAILED\n");
+  EXPECT_THAT(read_until_quiet(), EndsWith("muster: 1 lines are missing here: the console did not keep up\n"
+                                           "muster: job k FAILED\n"));
+}
+
+TEST_F(ConsoleTest, DrainWaitsForAReaderThatGetsOnHoweverSlowly) {
+  Console console(io.get_executor(), writer.get(), writer.get(), {1024 * 1024, 50ms});
+  const std::string sent = lines_of(600'000);
+  console.write(Console::Stream::out, sent);
+  std::string text;
+  std::thread slow([&] {
+    const Instant deadline = std::chrono::steady_clock::now() + 30s;
+    while (text.size() < sent.size() && std::chrono::steady_clock::now() < deadline) {
+      text += read_all();
+      std::this_thread::sleep_for(60ms);
+    }
+  });
+  console.drain(300ms);  // all of it takes longer than this
+  slow.join();
+  EXPECT_EQ(text, sent);
+  EXPECT_EQ(console.dropped_lines(), 0u);
+}
+
+TEST_F(ConsoleTest, ASignalEndsTheDrainAndWhatIsLostIsCounted) {
+  Console console(io.get_executor(), writer.get(), writer.get(), limits);
+  const std::string sent = lines_of(100'000);
+  console.write(Console::Stream::out, sent);
+  const UniqueFd signalled(::eventfd(1, EFD_CLOEXEC));
+  const auto begin = std::chrono::steady_clock::now();
+  console.drain(60s, signalled.get());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  const std::string text = read_all();
+  EXPECT_LT(text.size(), sent.size());
+  EXPECT_EQ(console.dropped_lines() + static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')),
+            static_cast<std::uint64_t>(std::count(sent.begin(), sent.end(), '\n')));
+}
+
+TEST_F(ConsoleTest, StderrTellsWhatStdoutLostThoughNothingFailed) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd unread(ends[0]);
+  const UniqueFd out(ends[1]);
+  Console console(io.get_executor(), out.get(), writer.get(), limits);
+  console.write(Console::Stream::out, lines_of(100'000));
+  console.say(Console::Stream::err, "muster: job k succeeded\n");
+  EXPECT_EQ(read_all(), "muster: job k succeeded\n") << "before the wait for stdout";
+  console.drain(3s);
+  const std::string text = read_all();
+  EXPECT_THAT(
+      text,
+      StartsWith("muster: standard output is not read: waiting for its reader, for 3 s at most; a signal "
+                 "ends the wait\nmuster: "));
+  EXPECT_THAT(
+      text, EndsWith(std::to_string(console.dropped_lines()) +
+                     " lines could not be written to standard output: nobody reads it; log files have them, "
+                     "where there are any\n"));
+  EXPECT_GT(console.dropped_lines(), 0u);
 }
 
 TEST_F(ConsoleTest, AClosedDescriptorIsNoError) {

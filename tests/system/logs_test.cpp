@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
+#include <thread>
 
 #include "base/unique_fd.hpp"
 #include "tests/system/muster_job.hpp"
@@ -223,14 +225,19 @@ TEST(Logs, AConsoleThatNobodyReadsStopsNoWorker) {
   for (auto& word : muster_command("--nproc-per-node=2 --rdzv-id=slow --log-dir=" + (job.folder / "logs"),
                                    "out 50000 " + std::string(90, 'x')))
     command.push_back(word);
-  const auto ended = run(command, job.options());
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_FALSE(ended.timed_out);
+  Program program(command, job.options());
+  const auto status = job.folder / "logs/slow/status.json";
+  const Instant deadline = std::chrono::steady_clock::now() + 60s;
+  while (!std::filesystem::exists(status) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(10ms);
+  program.signal(SIGTERM);  // it waits for the reader
+  EXPECT_EQ(program.wait(20s).code, 0);
   for (const char* rank : {"0", "1"})
     EXPECT_EQ(
         count_lines(content(job.folder / ("logs/slow/round-1/rank-" + std::string(rank) + "/stdout.log"))),
         50'000);
-  EXPECT_THAT(content(job.folder / "logs/slow/status.json"), HasSubstr("\"succeeded\""));
+  EXPECT_THAT(content(status), HasSubstr("\"succeeded\""));
+  EXPECT_THAT(content(status), Not(HasSubstr("\"lost_console_lines\": 0\n")));
 }
 
 // "Given console filter rank 0 and rank 1 failing, when it ends, then rank 1's last lines are on the console."

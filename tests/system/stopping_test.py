@@ -2,10 +2,13 @@
 
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
+import time
 
-from jobs import await_that, run_named
+from jobs import LIMIT_S, await_that, run_named
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/workers.md")
 HEADING = "### A worker that saves and leaves on SIGTERM"
@@ -118,6 +121,79 @@ def case_F2_the_grace_may_come_from_torchruns_variable(job):
     job.process.send_signal(signal.SIGTERM)
     job.await_exit(143)
     assert "did not end within 1 s" in job.output(), job.output()
+
+
+def check_last_words(job, code, kind):
+    """That it left with this code, by itself, and has said all."""
+    job.await_exit(code)
+    assert job.output().splitlines()[-1].startswith(f"muster: job job {kind}"), job.output()
+    assert job.status()["exit_code"] == code
+    assert os.listdir(job.path("logs/job")).count("status.json") == len([n for n in os.listdir(job.path("logs/job")) if "json" in n])
+
+
+def case_F7_a_second_signal_at_any_moment_costs_no_last_words(job):
+    for number, kind in ((signal.SIGTERM, "preempted"), (signal.SIGINT, "ended")):
+        for ms in range(0, 20, 2):
+            shutil.rmtree(job.path("logs"), ignore_errors=True)
+            job.start(["--nproc-per-node=1"], ["sh", "-c", "echo ready; exec sleep 600"])
+            job.await_output("ready")
+            job.process.send_signal(number)
+            time.sleep(ms / 1000)  # the moment
+            job.process.send_signal(number)
+            check_last_words(job, 128 + number, kind)
+
+
+def case_F7_a_second_signal_while_others_are_waited_for_costs_no_last_words(job):
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{port.getsockname()[1]}"
+    for ms in range(0, 20, 4):
+        shutil.rmtree(job.path("logs"), ignore_errors=True)
+        job.start(["--nnodes=2", "--node-id=a", f"--rdzv-endpoint={where}", f"--log-dir={job.path('logs')}/{{job}}/{{node}}/.."], ["sleep", "600"])
+        job.await_output("waiting for")
+        job.process.send_signal(signal.SIGTERM)
+        time.sleep(ms / 1000)  # the moment
+        job.process.send_signal(signal.SIGTERM)
+        job.await_exit(143)
+        assert "preempted" in job.output().splitlines()[-1], job.output()
+
+
+class Unread:
+    """A muster whose output nobody reads yet, after a failure whose report waits for a reader."""
+
+    def __init__(self, job):
+        program = job.write("loud.py", "import sys\nsys.stderr.write(('x' * 69 + '\\n') * 2000)\nsys.exit(3)\n")
+        job.process = subprocess.Popen([os.path.join(job.bin, "muster"), "--rdzv-id=job", f"--log-dir={job.path('logs')}", "-r2", "-t2",
+                                        "python3", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        await_that(lambda: os.path.exists(job.path("logs/job/status.json")), "the status file")
+        self.process = job.process
+
+    def still_waits(self, seconds):
+        try:
+            self.process.wait(seconds)
+            return False
+        except subprocess.TimeoutExpired:
+            return True
+
+
+def case_a_reader_that_pauses_at_the_end_has_the_last_screen(job):
+    unread = Unread(job)
+    assert unread.still_waits(4)
+    output = unread.process.stdout.read().decode()
+    assert unread.process.wait(LIMIT_S) == 3
+    assert "FAILED: rank 0" in output and output.splitlines()[-1].startswith("  what to do"), output[-1000:]
+    assert output.count("x" * 69 + "\n") == 2000 + 16, output.count("x" * 69 + "\n")
+    assert job.status()["lost_console_lines"] == 0
+
+
+def case_a_signal_ends_the_wait_for_the_reader_and_not_the_exit_code(job):
+    unread = Unread(job)
+    assert unread.still_waits(0.5)
+    unread.process.send_signal(signal.SIGTERM)
+    assert unread.process.wait(10) == 3
+    assert job.status()["lost_console_lines"] > 0
+    assert job.status()["exit_code"] == 3
+    unread.process.stdout.close()
 
 
 def case_G3_it_ends_with_the_process_that_started_it(job):
