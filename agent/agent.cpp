@@ -258,8 +258,10 @@ void Agent::carry_out(const Finish& effect) {
   result.stop_signal = effect.stop_signal;
   result.stop_signal_unix_ms = effect.stop_signal > 0 ? stop_signal_unix_ms_ : 0;
   result.stop_grace = effect.stop_grace;
+  result.stop_signals = effect.stop_signals;
+  result.survivors = effect.survivors;
   result.exit_code =
-      effect.left_survivors ? kUncleanExitCode : exit_code_of(effect.outcome, effect.stop_signal);
+      effect.survivors.empty() ? exit_code_of(effect.outcome, effect.stop_signal) : kUncleanExitCode;
   result.workers = workers_.records();
   result.workers_left_out = workers_.records_left_out();
   for (const RoundRecord& round : supervisor_.rounds()) result.rounds.push_back(times_of(round));
@@ -271,7 +273,7 @@ void Agent::carry_out(const Finish& effect) {
   stop_signals_.cancel();
   warning_signals_.cancel();
   guard_channel_.close();
-  if (!effect.left_survivors) guard_.all_is_over();
+  if (effect.survivors.empty()) guard_.all_is_over();
   boost::asio::post(io_, [done = std::move(done_), result = std::move(result)]() mutable {
     if (done) done(std::move(result));
   });

@@ -33,14 +33,13 @@ struct AgentOptions {
   std::vector<int> stop_signals = kStopSignals;      ///< that end the job; others keep their default action
 };
 
-/// Something of the job outlived SIGKILL and is still on this node; the report names it.
-inline constexpr int kUncleanExitCode = 71;  // EX_OSERR
-
 struct AgentResult {
   rendezvous::Outcome outcome;
   int stop_signal = 0;                   ///< the signal from outside that ended it, or 0
   std::int64_t stop_signal_unix_ms = 0;  ///< when it came
   Duration stop_grace{};                 ///< that it gave
+  int stop_signals = 0;                  ///< how many came
+  std::vector<std::string> survivors;    ///< sentences: what of the job outlived SIGKILL
   int exit_code = 0;
   std::vector<WorkerRecord> workers;  ///< of the newest rounds, in order of their start
   int workers_left_out = 0;           ///< of older rounds

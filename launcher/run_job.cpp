@@ -140,6 +140,8 @@ agent::JobReport report_of(const Plan& plan, const JobResult& job, const Console
   report.stop_signal = result.stop_signal;
   report.stop_signal_unix_ms = result.stop_signal_unix_ms;
   report.stop_grace = result.stop_grace;
+  report.stop_signals = result.stop_signals;
+  report.survivors = result.survivors;
   report.workers = result.workers;
   report.workers_left_out = result.workers_left_out;
   report.rounds = result.rounds;

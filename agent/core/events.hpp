@@ -182,9 +182,10 @@ struct Say {
 /// The last effect.
 struct Finish {
   rendezvous::Outcome outcome;
-  int stop_signal = 0;  ///< the signal from outside that ended it here, or 0
-  bool left_survivors = false;
-  Duration stop_grace{};  ///< what that signal gave, the hurry of later ones counted
+  int stop_signal = 0;                      ///< the signal from outside that ended it here, or 0
+  std::vector<std::string> survivors = {};  ///< a sentence for each process that outlived SIGKILL
+  Duration stop_grace{};                    ///< what that signal gave, the hurry of later ones counted
+  int stop_signals = 0;                     ///< how many came
 };
 
 using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, PassOnSignal, OpenStore, CloseStore,

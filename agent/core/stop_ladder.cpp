@@ -1,13 +1,23 @@
 #include "agent/core/stop_ladder.hpp"
 
+#include <algorithm>
+
 namespace muster::agent {
 
 void StopLadder::begin(Duration grace, Instant now) {
-  if (killed()) return;
   if (begun() && deadline_ <= now + grace) return;
+  begin_anew(grace, now);
+}
+
+void StopLadder::begin_anew(Duration grace, Instant now) {
+  if (killed()) return;
   state_ = State::asked;
   grace_ = grace;
   deadline_ = now + grace;
+}
+
+Duration StopLadder::left(Instant now) const {
+  return state_ == State::asked ? std::max(Duration::zero(), deadline_ - now) : Duration::zero();
 }
 
 void StopLadder::reset() { state_ = State::idle; }

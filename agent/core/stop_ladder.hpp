@@ -16,12 +16,16 @@ class StopLadder {
 
   /// Begins, or brings the kill nearer when it has begun already; never moves it away.
   void begin(Duration grace, Instant now);
+  /// Counts anew from now on, also where that moves the kill away.
+  void begin_anew(Duration grace, Instant now);
   void reset();
 
   bool begun() const { return state_ != State::idle; }
   bool killed() const { return state_ >= State::killed; }
   bool gave_up() const { return state_ == State::gave_up; }
   Duration grace() const { return grace_; }
+  /// Until the kill; 0 where there is none to come.
+  Duration left(Instant now) const;
 
   /// The step that is due at `now`; each is given once.
   Step tick(Instant now);

@@ -63,6 +63,7 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   restart_count_ = message.restart_count;
   group_ = WorkerGroup(options_.offer.local_workers, options_.success_needs);
   ladder_.reset();
+  used_grace_.reset();
   sweep_ = Sweep::not_yet;
   draining_ = drain_answered_ = told_success_ = stop_asked_ = false;
   progress_told_at_.reset();  // newcomers wait for a round's first step
@@ -258,7 +259,8 @@ void Supervisor::rejoin(Instant now) {
 
 void Supervisor::finish(Outcome outcome, int stop_signal) {
   finished_ = true;
-  effects_.push_back(Finish{std::move(outcome), stop_signal, !survivors_.empty(), stop_grace()});
+  effects_.push_back(Finish{std::move(outcome), stop_signal, std::move(survivors_),
+                            used_grace_.value_or(stop_grace()), stop_signals_seen_});
 }
 
 }  // namespace muster::agent

@@ -124,7 +124,8 @@ class Supervisor {
   int rank_of(int local_rank) const { return assignment_->first_rank + local_rank; }
   std::string name_of(int local_rank) const;
   std::string round_sentence(const RestartPhases& phases) const;
-  std::string stop_sentence(int signal_number, std::size_t savers) const;
+  std::string stop_sentence(int signal_number, std::size_t savers, Instant now) const;
+  std::string grace_passed() const;
   Duration hurried_grace() const;
   Duration stop_grace() const;
   void say(std::string sentence) { effects_.push_back(Say{std::move(sentence)}); }
@@ -158,6 +159,7 @@ class Supervisor {
   std::optional<rendezvous::Outcome> outcome_;  ///< by JobEnded, or why we give up
   int stop_signal_ = 0;
   int stop_signals_seen_ = 0;
+  std::optional<Duration> used_grace_;  ///< once workers of the newest round were killed
   std::vector<std::string> survivors_;
   bool finished_ = false;
 };

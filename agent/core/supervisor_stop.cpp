@@ -57,9 +57,13 @@ void Supervisor::on(const StopSignal& event, Instant now) {
     send(rendezvous::Leave{signal_name(event.signal_number) + " came from outside"});
   }
   if (group_.running().empty()) return;
-  ladder_.begin(options_.graces.stop, now);
+  // Whoever stops the job gives all of the grace from now on, also to workers that were told to leave for another reason.
+  if (outcome_)
+    ladder_.begin(options_.graces.stop, now);
+  else
+    ladder_.begin_anew(options_.graces.stop, now);
   const std::size_t savers = event.signal_number == SIGTERM ? ask_listeners_to_save(now) : 0;
-  say(stop_sentence(event.signal_number, savers));
+  say(stop_sentence(event.signal_number, savers, now));
   for (const int local_rank : group_.running()) {
     const GroupMember& member = group_.at(local_rank);
     // Also those that had SIGTERM for another reason hear of the user's wish by its own name.
@@ -69,29 +73,32 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   }
 }
 
-std::string Supervisor::stop_sentence(int signal_number, std::size_t savers) const {
+std::string Supervisor::stop_sentence(int signal_number, std::size_t savers, Instant now) const {
   const std::size_t others = group_.running().size() - savers;
   std::string text = signal_name(signal_number) + " came: ";
   if (savers > 0) text += workers_text(savers) + " asked to save" + (others > 0 ? ", " : "");
   if (others > 0) text += "passed on to " + workers_text(others);
-  text += "; " + human(options_.graces.stop) + " to leave";
-  if (hurried_grace() < options_.graces.stop) text += ", a second signal makes it " + human(hurried_grace());
+  if (ladder_.killed()) return text + "; they are being killed already";
+  const Duration left = ladder_.left(now);
+  text += "; " + human(left) + " to leave";
+  if (hurried_grace() < left) text += ", a second signal makes it " + human(hurried_grace());
   return text;
 }
 
 /// All ranks of the job that listen stop after the same step as soon as one of them is asked, so none of them may be
 /// signalled before it has saved.
 std::size_t Supervisor::ask_listeners_to_save(Instant now) {
-  const Duration kept = kept_for_signal(options_.graces.stop);
+  const Duration left = ladder_.left(now);
+  const Duration kept = kept_for_signal(left);
   std::size_t savers = 0;
   for (const int local_rank : group_.running()) {
     GroupMember& member = group_.at(local_rank);
     if (!member.listens || member.signalled) continue;
-    ask_to_save(local_rank, options_.graces.stop - kept);
+    ask_to_save(local_rank, left - kept);
     member.asked_to_stop = true;
     ++savers;
   }
-  if (savers > 0) savers_signal_at_ = now + options_.graces.stop - kept;
+  if (savers > 0) savers_signal_at_ = now + left - kept;
   return savers;
 }
 
@@ -182,6 +189,7 @@ void Supervisor::climb_ladder(Instant now) {
   const std::vector<int> running = group_.running();
   if (running.empty()) return;
   if (due == StopLadder::Step::kill) {
+    used_grace_ = ladder_.grace();
     say_who_is_killed(running);
     signal_running(SIGKILL, SignalTarget::whole_group);
   }
@@ -193,16 +201,23 @@ void Supervisor::climb_ladder(Instant now) {
 void Supervisor::say_who_is_killed(std::vector<int> running) {
   std::erase_if(running, [this](int local_rank) { return group_.at(local_rank).main_ended; });
   if (running.empty()) return;
-  say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) +
-      " workers did not end within " + human(ladder_.grace()) + " and are killed, " +
-      name_of(running.front()) + " first");
+  say(std::to_string(running.size()) + " of " + std::to_string(group_.size()) + " workers " + grace_passed() +
+      ", " + name_of(running.front()) + " first");
+}
+
+/// "did not end within 3 s and are killed".
+std::string Supervisor::grace_passed() const {
+  const bool at_once = ladder_.grace() == Duration::zero();
+  return at_once ? "are killed at once" : "did not end within " + human(ladder_.grace()) + " and are killed";
 }
 
 void Supervisor::on(const MainEnded& event, Instant) { group_.at(event.local_rank).main_ended = true; }
 
 void Supervisor::on(const RestKilled& event, Instant) {
+  const bool at_once = ladder_.grace() == Duration::zero();
   say(name_of(event.local_rank) + " has ended, but what it left behind, " + event.who +
-      ", did not end within " + human(ladder_.grace()) + " and is killed");
+      (at_once ? ", is killed at once"
+               : ", did not end within " + human(ladder_.grace()) + " and is killed"));
 }
 
 void Supervisor::on(const WorkerState& event, Instant) {

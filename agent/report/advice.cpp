@@ -32,7 +32,7 @@ bool says(const WorkerFailure& failure, std::string_view text) {
 struct KnownFault {
   std::string_view text;
   std::string_view guess;
-  std::string_view next;
+  std::string_view next;  ///< empty: see where it said so
   std::string_view more;
 };
 
@@ -41,15 +41,15 @@ constexpr std::array kKnownFaults = {
         "ModuleNotFoundError", ", a Python module is missing", "install it for the interpreter in use",
         "activate the virtual environment that has the module, or name its interpreter with PYTHON_EXEC; "
         "restarting cannot help"},
-    KnownFault{"ImportError", ", an import failed", "see the last lines",
+    KnownFault{"ImportError", ", an import failed", "",
                "the module or a library it needs does not fit this interpreter; restarting cannot help"},
-    KnownFault{"error while loading shared libraries", ", a shared library is missing", "see the last lines",
+    KnownFault{"error while loading shared libraries", ", a shared library is missing", "",
                "install the library, or name its folder in LD_LIBRARY_PATH"},
     KnownFault{"can't open file", ", its script was not found", "check the script's path",
                "a relative path counts from the folder in which muster was started"},
     KnownFault{"CUDA out of memory", ", its GPU is out of memory", "lower the batch size",
                "lower the batch size or the model's size, or see with nvidia-smi who else uses the GPU"},
-    KnownFault{"Address already in use", ", a port is taken", "see the last lines",
+    KnownFault{"Address already in use", ", a port is taken", "",
                "something else listens on the port; let the program use MASTER_PORT, or a port of 0"},
 };
 
@@ -87,6 +87,30 @@ std::optional<Advice> by_missing_module(const WorkerFailure& failure, const std:
                   python)};
 }
 
+// Where it said something: "its last lines", "its error file"; empty: nowhere.
+std::string place_of_words(const WorkerFailure& failure) {
+  if (!failure.last_lines.empty()) return "its last lines";
+  return failure.message.empty() ? "" : "its error file";
+}
+
+Advice by_abort(const WorkerFailure& failure) {
+  const std::string words = place_of_words(failure);
+  if (words.empty())
+    return {", it gave up by itself", "get a core file",
+            "it wrote nothing to stderr before abort(); `ulimit -c unlimited` keeps a core file for gdb"};
+  return {", it gave up by itself", "see " + words,
+          "the message before abort() is in " + words + "; `ulimit -c unlimited` keeps a core file for gdb"};
+}
+
+Advice by_other_signal(const WorkerFailure& failure) {
+  const std::string words = place_of_words(failure);
+  const char* const log = failure.log_path.empty() ? "" : "; the worker's whole log is named above";
+  if (words.empty())
+    return {"", "find out what sends it",
+            "look up what sends this signal: the worker wrote nothing to stderr"};
+  return {"", "see " + words, std::string("look up what sends this signal") + log};
+}
+
 Advice by_signal(const WorkerFailure& failure) {
   switch (failure.cause.value) {
     case SIGKILL:
@@ -109,9 +133,7 @@ Advice by_signal(const WorkerFailure& failure) {
               "run again with PYTHONFAULTHANDLER=1 (Python), or with `ulimit -c unlimited` and open the core "
               "file in gdb"};
     case SIGABRT:
-      return {", it gave up by itself", "see its last lines",
-              "the message before abort() is among its last lines; `ulimit -c unlimited` keeps a core file "
-              "for gdb"};
+      return by_abort(failure);
     case SIGTERM:
     case SIGINT:
     case SIGHUP:
@@ -119,10 +141,7 @@ Advice by_signal(const WorkerFailure& failure) {
               "neither muster nor the worker's crash sent this signal: look in the scheduler's log, or for a "
               "person"};
     default:
-      return {"", "see its last lines",
-              failure.log_path.empty()
-                  ? "look up what sends this signal"
-                  : "look up what sends this signal; the worker's whole log is named above"};
+      return by_other_signal(failure);
   }
 }
 
@@ -149,6 +168,8 @@ Advice by_start_failure(const WorkerFailure& failure) {
 
 // Where no logs are kept, none is named.
 std::string mend_it(const WorkerFailure& failure) {
+  if (failure.last_lines.empty())
+    return "mend what its error file says, which it wrote to TORCHELASTIC_ERROR_FILE";
   return failure.log_path.empty() ? "mend what its last lines say; no logs were kept (--log-dir=/dev/null)"
                                   : "mend what its last lines say; the whole log is named above them";
 }
@@ -164,8 +185,7 @@ Advice by_early_exit(const WorkerFailure& failure) {
 // Of a worker that exited by itself.
 Advice by_silence_or_words(const WorkerFailure& failure) {
   if (failure.last_lines.empty() && !failure.message.empty())
-    return {"", "see its error file",
-            "mend what its error file says, which it wrote to TORCHELASTIC_ERROR_FILE"};
+    return {"", "see its error file", mend_it(failure)};
   const bool silent = failure.last_lines.empty();
   const bool logged = !failure.log_path.empty();
   if (silent && logged)
@@ -186,12 +206,15 @@ Advice advice_for(const WorkerFailure& failure, const std::string& python) {
     if (auto advice = by_missing_module(failure, python)) return *advice;
     for (const KnownFault& fault : kKnownFaults)
       if (says(failure, fault.text))
-        return {std::string(fault.guess), std::string(fault.next), std::string(fault.more)};
+        return {std::string(fault.guess),
+                fault.next.empty() ? "see " + place_of_words(failure) : std::string(fault.next),
+                std::string(fault.more)};
   }
   if (failure.cause.kind == ExitCause::Kind::signalled) return by_signal(failure);
   if (const auto traceback = traceback_of(failure))
     return {", " + clipped(traceback->error, kMaxErrorBytes),
-            "see " + (traceback->place.empty() ? "its last lines" : traceback->place), mend_it(failure)};
+            "see " + (traceback->place.empty() ? place_of_words(failure) : traceback->place),
+            mend_it(failure)};
   return by_silence_or_words(failure);
 }
 

@@ -16,6 +16,15 @@ namespace muster::agent {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1024 * 1024;
+constexpr std::size_t kMaxMessageBytes = 32 * 1024;  // it travels to the other nodes
+
+// A traceback ends with what happened.
+std::string end_of(std::string text) {
+  if (text.size() <= kMaxMessageBytes) return text;
+  text.erase(0, text.size() - kMaxMessageBytes);
+  const auto line = text.find('\n');
+  return line == std::string::npos || line + 1 == text.size() ? text : text.substr(line + 1);
+}
 
 std::optional<std::string> text_at(const nlohmann::json& object, const char* key) {
   if (!object.is_object()) return std::nullopt;
@@ -35,14 +44,15 @@ std::optional<ErrorFile> read_error_file(const std::filesystem::path& path) {
     return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (auto plain = text_at(json, "message")) return ErrorFile{std::move(*plain)};
+  if (auto plain = text_at(json, "message")) return ErrorFile{end_of(std::move(*plain))};
   if (!json.is_object() || !json.contains("message")) return std::nullopt;
   const auto& message = json["message"];
   const auto extra = message.is_object() ? message.value("extraInfo", nlohmann::json()) : nlohmann::json();
   auto text = text_at(extra, "py_callstack");
   if (!text) text = text_at(message, "message");
   if (!text) return std::nullopt;
-  return ErrorFile{std::move(*text), extra.is_object() && extra.value("permanent", nlohmann::json()) == true};
+  return ErrorFile{end_of(std::move(*text)),
+                   extra.is_object() && extra.value("permanent", nlohmann::json()) == true};
 }
 
 }  // namespace muster::agent

@@ -46,4 +46,8 @@ int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
   return kLauncherFailedExitCode;
 }
 
+int exit_code_of(const JobReport& report) {
+  return report.survivors.empty() ? exit_code_of(report.outcome, report.stop_signal) : kUncleanExitCode;
+}
+
 }  // namespace muster::agent

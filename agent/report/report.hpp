@@ -58,10 +58,13 @@ struct JobReport {
   int stop_signal = 0;                   ///< the signal to the launcher that ended the job; 0: none
   std::int64_t stop_signal_unix_ms = 0;  ///< when it came; 0: not known
   Duration stop_grace{};                 ///< what workers had to leave when it came
-  std::vector<WorkerRecord> workers;     ///< of the newest rounds, in the order of their start
-  int workers_left_out = 0;              ///< of older rounds
-  std::vector<RoundTimes> rounds;        ///< the newest
-  std::vector<Stall> stalls;             ///< the last ones that were said
+  int stop_signals = 0;                  ///< how many came; the second one shortens the grace
+  std::vector<std::string>
+      survivors;  ///< sentences: what of the job outlived SIGKILL and is still on this node
+  std::vector<WorkerRecord> workers;  ///< of the newest rounds, in the order of their start
+  int workers_left_out = 0;           ///< of older rounds
+  std::vector<RoundTimes> rounds;     ///< the newest
+  std::vector<Stall> stalls;          ///< the last ones that were said
   std::string status_path;
   std::string log_folder;
   std::string python = {};               ///< the interpreter that the workers were given; empty: none
@@ -87,13 +90,18 @@ struct ErrorFile {
   bool operator==(const ErrorFile&) const = default;
 };
 
-/// Nothing if the file is missing, too long (over 1 MiB) or not in that format.
+/// Nothing if the file is missing, too long (over 1 MiB) or not in that format. Of a long message the end is kept.
 std::optional<ErrorFile> read_error_file(const std::filesystem::path& path);
 
 /// The table is in docs/exit-codes.md. `stop_signal`: the signal to the launcher that ended the job, 0 if
 /// none.
 int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal = 0);
 
+/// That of this node's launcher: also kUncleanExitCode.
+int exit_code_of(const JobReport& report);
+
+/// Something of the job outlived SIGKILL and is still on this node; the report names it.
+inline constexpr int kUncleanExitCode = 71;           // EX_OSERR
 inline constexpr int kRendezvousFailedExitCode = 75;  // EX_TEMPFAIL: the same command may work later
 inline constexpr int kLauncherFailedExitCode = 70;    // EX_SOFTWARE: muster itself could not do its work
 inline constexpr int kUsageExitCode = 2;

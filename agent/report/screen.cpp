@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "agent/report/advice.hpp"
 #include "agent/report/report.hpp"
@@ -16,7 +17,8 @@ namespace {
 using rendezvous::OutcomeKind;
 using rendezvous::WorkerFailure;
 
-constexpr std::size_t kMaxLastLines = 16;  // with all other lines the screen stays under 30
+// Of its error file and its last lines together: with all other lines the screen stays under 30.
+constexpr std::size_t kMaxTextLines = 16;
 
 std::string when(std::int64_t unix_ms) {
   return clock_text(std::chrono::system_clock::time_point(std::chrono::milliseconds(unix_ms)));
@@ -26,17 +28,52 @@ std::string lived(const WorkerFailure& failure) {
   return failure.lived_ms < 1 ? "under 1 ms" : human(std::chrono::milliseconds(failure.lived_ms));
 }
 
-std::string last_lines_text(const WorkerFailure& failure) {
+std::string indented_end(const std::vector<std::string>& lines, std::size_t count) {
   std::string text;
+  for (auto line = lines.end() - static_cast<std::ptrdiff_t>(count); line != lines.end(); ++line)
+    text += "      " + clipped(*line) + "\n";
+  return text;
+}
+
+std::string last_lines_text(const WorkerFailure& failure, std::size_t room) {
   if (failure.last_lines.empty())
     return field("its last lines",
                  "none on stderr" + (failure.log_path.empty() ? "" : "; " + failure.log_path));
-  text += field("its last lines", failure.log_path);
-  const std::size_t count = std::min(failure.last_lines.size(), kMaxLastLines);
-  for (auto line = failure.last_lines.end() - static_cast<std::ptrdiff_t>(count);
-       line != failure.last_lines.end(); ++line)
-    text += "      " + clipped(*line) + "\n";
-  return text;
+  return field("its last lines", failure.log_path) +
+         indented_end(failure.last_lines, std::min(failure.last_lines.size(), room));
+}
+
+// Without the blank ones at its end.
+std::vector<std::string> lines_of_message(const WorkerFailure& failure) {
+  std::vector<std::string> lines;
+  std::istringstream message(failure.message);
+  for (std::string line; std::getline(message, line);) lines.push_back(line);
+  while (!lines.empty() && lines.back().find_first_not_of(" \t\r") == std::string::npos) lines.pop_back();
+  return lines;
+}
+
+// The end of a traceback says what happened. What stderr has too is there once; so is what is one line.
+std::string error_file_text(const WorkerFailure& failure, std::size_t room) {
+  const std::vector<std::string> lines = lines_of_message(failure);
+  if (lines.empty()) return "";
+  const auto& last = failure.last_lines;
+  if (lines.size() == 1 || std::find(last.begin(), last.end(), lines.back()) != last.end())
+    return field("its error file", clipped(lines.back()));
+  const std::size_t count = std::min(lines.size(), room);
+  return field("its error file", count == lines.size()
+                                     ? fmt::format("{} lines", count)
+                                     : fmt::format("the last {} of {} lines", count, lines.size())) +
+         indented_end(lines, count);
+}
+
+// What the worker said of its end, in `room` lines and two headings.
+std::string own_words(const WorkerFailure& failure, std::size_t room) {
+  const std::size_t spared = std::min(failure.last_lines.size(), room / 2);
+  const std::string error_file = error_file_text(failure, room - spared);
+  const auto heading_and_lines =
+      static_cast<std::size_t>(std::count(error_file.begin(), error_file.end(), '\n'));
+  const std::size_t used = heading_and_lines > 0 ? heading_and_lines - 1 : 0;
+  return error_file + last_lines_text(failure, room - used);
 }
 
 // The others of the first failure's round, grouped by how they ended.
@@ -71,22 +108,24 @@ std::string failure_screen(const JobReport& report, const WorkerFailure& first) 
                   started ? "after " + lived(first) : "at its start"));
   const std::string how = first.cause.sentence();
   text += field("how it ended", how.starts_with("was ") ? how.substr(4) : how);
-  if (!first.message.empty()) text += field(started ? "its error file" : "why", clipped(first.message));
-  if (started) text += last_lines_text(first);
+  if (started)
+    text += own_words(first, report.survivors.empty() ? kMaxTextLines : kMaxTextLines - 1);
+  else if (!first.message.empty())
+    text += field("why", clipped(first.message));
   text += consequences(report, first);
+  if (!report.survivors.empty()) text += field("still there", survivors_text(report));
   text += field("restarts", clipped(restarts_text(report.outcome), 600));
   text += field("what to do", advice.more + status_hint(report));
   return text;
 }
 
+// A node's ranks may change with each round, the number of its workers does not.
 std::string success_line(const JobReport& report) {
-  std::set<int> rounds;
   std::set<int> ranks;
   std::int64_t begin_ms = INT64_MAX;
   std::int64_t end_ms = 0;
   for (const WorkerRecord& worker : report.workers) {
-    rounds.insert(worker.round);
-    ranks.insert(worker.rank);
+    if (worker.round == report.workers.back().round) ranks.insert(worker.rank);
     begin_ms = std::min(begin_ms, worker.started_unix_ms);
     end_ms = std::max(end_ms, worker.ended_unix_ms);
   }
@@ -94,8 +133,9 @@ std::string success_line(const JobReport& report) {
   const auto restarts = report.outcome.restarts.size();
   const std::string after =
       restarts == 0 ? "" : fmt::format(" after {} restart{}", restarts, restarts == 1 ? "" : "s");
-  return fmt::format("muster: job {} succeeded{}: {} worker{} here, {}{}\n", report.run_id, after,
-                     ranks.size(), ranks.size() == 1 ? "" : "s", human(took), logs_hint(report));
+  const std::string but = report.survivors.empty() ? "" : ", but " + survivors_text(report);
+  return fmt::format("muster: job {} succeeded{}: {} worker{} here, {}{}{}\n", report.run_id, after,
+                     ranks.size(), ranks.size() == 1 ? "" : "s", human(took), but, logs_hint(report));
 }
 
 }  // namespace

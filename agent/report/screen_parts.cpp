@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMaxEndLines = 4;  // with all other lines the screens stay under 30
 
 // An exit code may be a worker's answer to our signal, or its own failure at the same moment.
-std::string how_it_ended_here(const ExitCause& end) {
+std::string how_it_ended_here(ExitCause end) {
+  end.evidence.clear();
   if (end.stopped_by_muster && end.kind == ExitCause::Kind::signalled)
     return "stopped by muster (" + signal_name(end.value) + ")";
   if (end.stopped_by_muster && end.kind == ExitCause::Kind::exited)
@@ -28,6 +29,7 @@ std::string how_it_ended_here(const ExitCause& end) {
 
 struct End {
   std::string how;
+  std::string evidence;
   std::string killed_rest;
   auto operator<=>(const End&) const = default;
 };
@@ -52,6 +54,7 @@ std::string field(std::string_view name, std::string_view value) {
 
 std::string clipped(const std::string& raw, std::size_t max_bytes) {
   std::string text = harmless(raw);
+  std::replace(text.begin(), text.end(), '\n', ' ');
   if (text.size() > max_bytes) {
     while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
     text = text.substr(0, max_bytes) + " ...";
@@ -65,8 +68,9 @@ std::string ends_of_round(const JobReport& report, int round, std::int64_t since
   std::map<End, Group> groups;
   for (const WorkerRecord& worker : report.workers) {
     if (worker.round != round || left_out(worker)) continue;
-    Group& group =
-        groups[{worker.end ? how_it_ended_here(*worker.end) : "never seen to end", worker.killed_rest}];
+    const End end = {worker.end ? how_it_ended_here(*worker.end) : "never seen to end",
+                     worker.end ? worker.end->evidence : "", worker.killed_rest};
+    Group& group = groups[end];
     group.ranks.insert(worker.rank);
     group.last_ended_ms = std::max(group.last_ended_ms, worker.ended_unix_ms);
   }
@@ -78,9 +82,17 @@ std::string ends_of_round(const JobReport& report, int round, std::int64_t since
         lines == 1 ? name : "",
         clipped(
             ranks_text(group.ranks) + " " + end.how + time_text(group, since_unix_ms) +
+            (end.evidence.empty() ? "" : "; " + end.evidence) +
             (end.killed_rest.empty() ? "" : "; left " + end.killed_rest + " behind, which muster killed")));
   }
   return text;
+}
+
+std::string survivors_text(const JobReport& report) {
+  if (report.survivors.empty()) return "";
+  const auto more = report.survivors.size() - 1;
+  return clipped(report.survivors.front()) +
+         (more > 0 ? fmt::format(" (and {} more, see the status file)", more) : "");
 }
 
 std::string status_hint(const JobReport& report) {

@@ -113,7 +113,7 @@ std::string status_json(const JobReport& report) {
   json["node"] = report.node;
   json["reason"] = word(report.outcome.kind);
   json["message"] = report.outcome.reason;
-  json["exit_code"] = exit_code_of(report.outcome, report.stop_signal);
+  json["exit_code"] = exit_code_of(report);
   json["stop_signal"] = report.stop_signal > 0 ? Json(signal_name(report.stop_signal)) : Json(nullptr);
   json["max_restarts"] = report.outcome.max_restarts;
   json["restarts"] = report.outcome.restarts;
@@ -124,6 +124,7 @@ std::string status_json(const JobReport& report) {
   json["workers_left_out"] = report.workers_left_out;
   json["workers"] = Json::array();
   for (const WorkerRecord& worker : report.workers) json["workers"].push_back(worker_json(worker));
+  json["survivors"] = report.survivors;
   json["stalls"] = Json::array();
   for (const Stall& stall : report.stalls) json["stalls"].push_back(stall_json(stall));
   json["log_folder"] = report.log_folder;

@@ -48,9 +48,17 @@ std::set<int> killed_by_us(const JobReport& report) {
 }
 
 std::string had_to_be_killed(const JobReport& report, const std::string& who) {
+  if (report.stop_signals > 1 && report.stop_grace > Duration::zero())
+    return fmt::format(", and {} had to be killed after the {} that a second signal left", who,
+                       human(report.stop_grace));
   return report.stop_grace > Duration::zero()
              ? fmt::format(", and {} had to be killed after the grace of {}", who, human(report.stop_grace))
              : fmt::format(", and {} had to be killed at once", who);
+}
+
+/// How there may be more time for it; of a hurry the user knows.
+std::string more_time(const JobReport& report) {
+  return report.stop_signals > 1 ? "" : ", or give more time with --stop-grace";
 }
 
 Story of_the_killed(const JobReport& report, const std::set<int>& ranks) {
@@ -59,10 +67,8 @@ Story of_the_killed(const JobReport& report, const std::set<int>& ranks) {
       had_to_be_killed(report, who),
       fmt::format("let {} leave on {}", ranks.size() == 1 ? "it" : "them", signal_name(report.stop_signal)),
       "", "",
-      fmt::format(
-          "what {} had not saved is lost: save and leave on {} (docs/workers.md), or give more time with "
-          "--stop-grace",
-          who, signal_name(report.stop_signal))};
+      fmt::format("what {} had not saved is lost: save and leave on {} (docs/workers.md){}", who,
+                  signal_name(report.stop_signal), more_time(report))};
 }
 
 /// "rank 1": whose main process ended in time, but not what it had started.
@@ -76,12 +82,16 @@ std::set<int> with_killed_rest(const JobReport& report) {
 Story of_the_killed_rest(const JobReport& report, const std::set<int>& ranks) {
   const std::string who = ranks_text(ranks);
   const std::string signal = signal_name(report.stop_signal);
-  return {
-      had_to_be_killed(report, "what " + who + " left behind"),
-      fmt::format("let it leave on {}, see below", signal), "", "",
-      fmt::format("the processes that {} started must leave on {} too (docs/workers.md); --stop-grace gives "
-                  "more time",
-                  who, signal)};
+  return {had_to_be_killed(report, "what " + who + " left behind"),
+          fmt::format("let it leave on {}, see below", signal), "", "",
+          fmt::format("the processes that {} started must leave on {} too (docs/workers.md){}", who, signal,
+                      more_time(report))};
+}
+
+Story of_the_survivors(const JobReport& report) {
+  return {", but " + survivors_text(report), "end it before the job starts again", "", "",
+          "it may hold its device, its memory and its ports; nothing can kill it while the kernel or a "
+          "debugger holds it"};
 }
 
 Story of_the_stall(const Stall& stall, std::int64_t stopped_ms) {
@@ -103,6 +113,7 @@ Duration silence(const JobReport& report, std::int64_t stopped_ms) {
 
 std::optional<Story> story_of(const JobReport& report) {
   const std::int64_t stopped_ms = stop_began_ms(report);
+  if (!report.survivors.empty()) return of_the_survivors(report);
   if (!report.stalls.empty() && report.stalls.back().round == last_round(report))
     return of_the_stall(report.stalls.back(), stopped_ms);
   if (const auto killed = killed_by_us(report); !killed.empty() && report.stop_signal > 0)

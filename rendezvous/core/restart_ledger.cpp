@@ -42,9 +42,8 @@ Verdict RestartLedger::judge(const WorkerFailure& failure, Instant now) {
   if (failure.permanent) return {false, "it says itself that trying again would not help"};
   const std::optional<int> code = startup_code(failure);
   if (code && code == state_.startup_code)
-    return {false, fmt::format("twice in a row within {} of its start, so it is not started again ({} of {} "
-                               "restarts used)",
-                               human(policy_.startup_window), restarts(), policy_.max_restarts)};
+    return {false, fmt::format("twice in a row within {} of its start, so it is not started again",
+                               human(policy_.startup_window))};
   state_.startup_code = code;
   return charge(short_failure(failure), now);
 }

@@ -72,6 +72,26 @@ TEST(Advice, WhoWroteAnErrorFileAndNothingToStderrIsNotLookedForInItsLastLines) 
   EXPECT_THAT(advice_for(failure).more, ::testing::Not(HasSubstr("last lines")));
 }
 
+TEST(Advice, WhoSaidNothingIsNotLookedForInItsLastLines) {
+  for (int number = 1; number <= 64; ++number) {
+    auto failure = sample_failure(ExitCause::signalled(number));
+    failure.last_lines.clear();
+    const auto advice = advice_for(failure);
+    EXPECT_THAT(advice.next + advice.more, ::testing::Not(HasSubstr("last lines"))) << number;
+    failure.message = "ImportError: no\nTraceback";
+    EXPECT_THAT(advice_for(failure).next, ::testing::Not(HasSubstr("last lines"))) << number;
+  }
+}
+
+TEST(Advice, ATracebackOfTheErrorFileAloneIsMendedThere) {
+  auto failure = sample_failure(ExitCause::exited(1));
+  failure.last_lines.clear();
+  failure.message =
+      "Traceback (most recent call last):\n  File \"train.py\", line 4, in <module>\nValueError: no";
+  EXPECT_EQ(advice_for(failure).next, "see train.py line 4");
+  EXPECT_THAT(advice_for(failure).more, HasSubstr("mend what its error file says"));
+}
+
 TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {
   std::vector<ExitCause> causes = {ExitCause::start_failed(ENOENT),
                                    ExitCause::start_failed(EAGAIN),

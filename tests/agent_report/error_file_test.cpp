@@ -36,6 +36,17 @@ TEST_F(ErrorFileTest, ElseTheMessage) {
   EXPECT_EQ(read(R"({"message": "plain text", "timestamp": 1700000000})"), ErrorFile{"plain text"});
 }
 
+TEST_F(ErrorFileTest, OfALongTracebackTheEndIsKept) {
+  std::string frames;
+  for (int number = 0; number < 5000; ++number) frames += "  frame of a call\\n";
+  const auto file =
+      read(R"({"message": {"extraInfo": {"py_callstack": ")" + frames + R"(ValueError: no"}}})");
+  ASSERT_TRUE(file);
+  EXPECT_LE(file->message.size(), 32u * 1024);
+  EXPECT_TRUE(file->message.starts_with("  frame of a call\n"));
+  EXPECT_TRUE(file->message.ends_with("\nValueError: no"));
+}
+
 TEST_F(ErrorFileTest, AWorkerMaySayThatTryingAgainCannotHelp) {
   const auto with = [&](const std::string& value) {
     return read(R"({"message": {"message": "no data", "extraInfo": {"permanent": )" + value + "}}}");

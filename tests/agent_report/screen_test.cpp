@@ -93,6 +93,69 @@ TEST(Screen, I2_TheHeadlineHasTheExceptionAndItsPlace) {
   EXPECT_THAT(text, HasSubstr("vvv ...; see train.py line 42\n"));
 }
 
+TEST(Screen, I2_TheEndOfALongErrorFileIsShownInABoundedBlock) {
+  JobReport report = sample_failed_job(ExitCause::exited(1));
+  rendezvous::WorkerFailure& failure = *report.outcome.first_failure;
+  failure.message = "Traceback (most recent call last):\n";
+  for (int number = 0; number < 400; ++number) failure.message += "  frame " + std::to_string(number) + "\n";
+  failure.message += "ValueError: no\n\n";
+  for (const bool silent : {false, true}) {
+    if (silent) failure.last_lines.clear();
+    const std::string text = render_report(report);
+    EXPECT_LT(lines_of(text), 30);
+    EXPECT_THAT(text, HasSubstr(silent ? "  its error file the last 16 of 402 lines\n      "
+                                       : "  its error file the last 14 of 402 lines\n      "));
+    EXPECT_THAT(text, HasSubstr("\n        frame 399\n      ValueError: no\n  its last lines "));
+    EXPECT_THAT(text, HasSubstr(silent ? "what to do     mend what its error file says"
+                                       : "mend what its last lines"));
+  }
+}
+
+TEST(Screen, I2_ATracebackThatIsOnStderrTooIsShownOnce) {
+  JobReport report = sample_failed_job(ExitCause::exited(1));
+  rendezvous::WorkerFailure& failure = *report.outcome.first_failure;
+  failure.last_lines = {"Traceback (most recent call last):", "  File \"train.py\", line 4, in <module>",
+                        "ValueError: no"};
+  failure.message =
+      "Traceback (most recent call last):\n  File \"train.py\", line 4, in <module>\nValueError: no\n";
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, HasSubstr("  its error file ValueError: no\n  its last lines /logs"));
+}
+
+TEST(Screen, ASentenceWithNewlinesInItStaysOneLine) {
+  JobReport report = sample_failed_job();
+  report.outcome.max_restarts = 5;
+  report.outcome.reason = "first\nsecond";
+  EXPECT_THAT(render_report(report), HasSubstr("no more, since first second\n"));
+}
+
+TEST(Screen, TheTimeOfAnEndStandsWithTheEndAndNotWithItsEvidence) {
+  JobReport report = sample_failed_job();
+  report.workers[3].end = ExitCause::signalled(SIGKILL);
+  report.workers[3].end->evidence = "its cgroup counted no OOM kill";
+  report.workers[3].ended_unix_ms = report.outcome.first_failure->unix_time_ms;
+  EXPECT_THAT(render_report(report),
+              HasSubstr("rank 2 was killed by SIGKILL, not sent by muster at once; its "
+                        "cgroup counted no OOM kill\n"));
+}
+
+TEST(Screen, WorkersOfANodeWhoseRankChangedAreCountedOnce) {
+  JobReport report = sample_failed_job();
+  report.outcome.kind = rendezvous::OutcomeKind::succeeded;
+  report.workers = {report.workers[0], report.workers[1]};
+  report.workers[0].rank = 1;  // round 1, and 0 in round 2
+  EXPECT_THAT(render_report(report), HasSubstr(": 1 worker here, "));
+}
+
+TEST(Screen, G4_WhatOutlivedSigkillIsNamedWhateverTheEnd) {
+  JobReport report = sample_failed_job();
+  report.survivors = {"pid 4711 (python3) is in state D and outlived SIGKILL"};
+  EXPECT_THAT(render_report(report), HasSubstr("\n  still there    pid 4711 (python3) is in state D"));
+  report.outcome.kind = rendezvous::OutcomeKind::succeeded;
+  EXPECT_THAT(render_report(report),
+              HasSubstr(", but pid 4711 (python3) is in state D and outlived SIGKILL"));
+}
+
 TEST(Screen, NoRestartsAllowedIsSaid) {
   JobReport report = sample_failed_job();
   report.outcome.max_restarts = 2;

@@ -48,6 +48,15 @@ TEST(StatusJson, BytesThatAreNotUtf8DoNotBreakIt) {
   EXPECT_TRUE(json["workers"][0]["exit"].is_null());
 }
 
+TEST(StatusJson, G4_WhatOutlivedSigkillIsNamedAndIsInTheExitCode) {
+  JobReport report = sample_failed_job();
+  EXPECT_TRUE(nlohmann::json::parse(status_json(report))["survivors"].empty());
+  report.survivors = {"pid 4711 is in state D and outlived SIGKILL"};
+  const auto json = nlohmann::json::parse(status_json(report));
+  EXPECT_EQ(json["survivors"][0], report.survivors[0]);
+  EXPECT_EQ(json["exit_code"], kUncleanExitCode);
+}
+
 TEST(StatusJson, WhatIsNotKnownIsNullAndWhatWasLostIsCounted) {
   JobReport report = sample_failed_job();
   report.workers[2].pid = report.outcome.first_failure->pid = 0;  // it could not be started

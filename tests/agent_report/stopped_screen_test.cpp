@@ -47,6 +47,27 @@ TEST(StoppedScreen, WhoIgnoredTheSignalIsNamedInTheFirstLine) {
   EXPECT_THAT(text, HasSubstr("\n  what to do     what rank 1 had not saved is lost: "));
 }
 
+TEST(StoppedScreen, AGraceThatASecondSignalCutIsNotLaidToTheOption) {
+  JobReport report = stopped_job();
+  report.workers[2].end->value = SIGKILL;
+  report.stop_signals = 2;
+  report.stop_grace = std::chrono::seconds(3);
+  const std::string text = render_report(report);
+  EXPECT_THAT(text, HasSubstr("rank 1 had to be killed after the 3 s that a second signal left; "));
+  EXPECT_THAT(text, Not(HasSubstr("--stop-grace")));
+}
+
+TEST(StoppedScreen, G4_WhereSomethingIsStillThereTheJobIsNotToBeStartedAgain) {
+  JobReport report = stopped_job();
+  report.survivors = {"rank 1 (local 1, pid 48211) outlived SIGKILL: pid 48211 is in state D"};
+  const std::string text = render_report(report);
+  EXPECT_THAT(
+      text,
+      StartsWith("muster: job mnist preempted: stopped by SIGTERM from outside, but rank 1 (local 1, pid "
+                 "48211) outlived SIGKILL: pid 48211 is in state D; end it before the job starts again\n"));
+  EXPECT_THAT(text, Not(HasSubstr("the same command")));
+}
+
 TEST(StoppedScreen, TimesCountFromTheSignal) {
   JobReport report = stopped_job();
   report.stop_signal_unix_ms = report.workers[0].ended_unix_ms - 5000;

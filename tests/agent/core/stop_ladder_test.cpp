@@ -34,6 +34,15 @@ TEST(StopLadder, AShorterGraceBringsTheKillNearerALongerOneNever) {
   EXPECT_EQ(ladder.grace(), 3s);
 }
 
+TEST(StopLadder, BegunAnewItCountsFromThere) {
+  StopLadder ladder(5s);
+  ladder.begin(3s, t0);
+  EXPECT_EQ(ladder.left(t0 + 1s), 2s);
+  ladder.begin_anew(20s, t0 + 1s);
+  EXPECT_EQ(ladder.wake_at(), t0 + 21s);
+  EXPECT_EQ(ladder.grace(), 20s);
+}
+
 TEST(StopLadder, NothingUndoesAKill) {
   StopLadder ladder(5s);
   ladder.begin(0s, t0);

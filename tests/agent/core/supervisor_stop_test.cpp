@@ -157,7 +157,7 @@ TEST(SupervisorStop, JobEndedStopsWhatRunsThenFinishes) {
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
   EXPECT_EQ(scene.wanted<Finish>()[0].outcome, outcome);
   EXPECT_EQ(scene.wanted<Finish>()[0].stop_signal, 0);
-  EXPECT_FALSE(scene.wanted<Finish>()[0].left_survivors);
+  EXPECT_THAT(scene.wanted<Finish>()[0].survivors, IsEmpty());
 }
 
 TEST(SupervisorStop, G4_AWorkerThatOutlivesSigkillIsNamedAndNotWaitedFor) {
@@ -174,7 +174,7 @@ TEST(SupervisorStop, G4_AWorkerThatOutlivesSigkillIsNamedAndNotWaitedFor) {
   EXPECT_EQ(scene.wanted<SweepGroup>().size(), 1u);
   scene.swept();
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
-  EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
+  EXPECT_EQ(scene.wanted<Finish>()[0].survivors.size(), 1u);
 }
 
 TEST(SupervisorStop, G8_NoNewRoundStartsOnANodeWhereSomethingSurvived) {
@@ -187,7 +187,7 @@ TEST(SupervisorStop, G8_NoNewRoundStartsOnANodeWhereSomethingSurvived) {
   EXPECT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
   EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::failed);
-  EXPECT_TRUE(scene.wanted<Finish>()[0].left_survivors);
+  EXPECT_EQ(scene.wanted<Finish>()[0].survivors.size(), 1u);
 }
 
 TEST(SupervisorStop, F5_WhatIsLeftOfAnEndedWorkerIsNamedNotTheWorker) {
@@ -316,6 +316,41 @@ TEST(SupervisorStop, F2_WhatTheRendezvousSaysDoesNotShortenTheGraceOfASignal) {
   scene.daemon(rendezvous::StopWorkers{1, "n1 leaves"});
   EXPECT_THAT(scene.main_signals(), IsEmpty());
   EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 60s);
+}
+
+TEST(SupervisorStop, F2_ASignalDuringTheStopOfARestartGivesItsWholeGrace) {
+  Scene scene(2, with_graces({.stop = 20s, .restart = 3s}));
+  scene.runs();
+  scene.ends_with_output(0, ExitCause::exited(1));
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
+  scene.after(500ms);
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_THAT(scene.said(), HasSubstr("; 20 s to leave"));
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 20s);
+  scene.daemon(rendezvous::StopWorkers{1, "rank 0 failed"});
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 20s);
+  scene.after(20s);
+  EXPECT_THAT(scene.said(), HasSubstr("did not end within 20 s and are killed"));
+  scene.ends_with_output(1, ExitCause::signalled(SIGKILL));
+  scene.swept();
+  EXPECT_EQ(scene.wanted<Finish>().at(0).stop_grace, 20s);
+}
+
+TEST(SupervisorStop, F2_OfAJobThatIsOverASignalTellsTheTimeThatIsLeft) {
+  Scene scene(1, with_graces({.stop = 20s}));
+  scene.runs();
+  scene.daemon(rendezvous::JobEnded{});
+  scene.after(8s);
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_THAT(scene.said(), HasSubstr("; 12 s to leave"));
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 12s);
+}
+
+TEST(SupervisorStop, WhatIsKilledAtOnceIsSaidSo) {
+  Scene scene(1, with_graces({.stop = 20s}));
+  scene.runs();
+  for (int count = 0; count < 3; ++count) scene.happens(StopSignal{SIGINT});
+  EXPECT_THAT(scene.said(), HasSubstr("1 of 1 workers are killed at once"));
 }
 
 // ---- warnings ----
