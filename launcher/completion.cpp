@@ -9,7 +9,7 @@ namespace muster::launcher {
 namespace {
 
 // @...@ are filled in. Bash cuts words at "=" and ":", so "--tee=0:1" comes as five words.
-constexpr const char* kBash = R"(# bash completion for muster, printed by: muster --print-completion bash
+constexpr const char* kBash = R"bash(# bash completion for muster, printed by: muster --print-completion bash
 _muster() {
   local i=1 option= program= cur=${COMP_WORDS[COMP_CWORD]}
   COMPREPLY=()
@@ -54,7 +54,11 @@ _muster() {
   [[ -z $cur || $cur == */* ]] || mapfile -t COMPREPLY < <(compgen -c -f -- "$cur" | sort -u)
 }
 complete -o bashdefault -o default -F _muster muster
-)";
+# A link in torchrun's place, and not torchrun itself.
+if [[ $(readlink -f -- "$(type -P torchrun)" 2> /dev/null) == */muster ]]; then
+  complete -o bashdefault -o default -F _muster torchrun
+fi
+)bash";
 
 constexpr const char* kZsh = R"(#compdef muster
 # zsh completion for muster, printed by: muster --print-completion zsh

@@ -135,18 +135,35 @@ Result<void> take(ConfigFile& config, const std::string& key, const Json& value)
   return {};
 }
 
+// Which of two would count is not for the reader to guess; hyphens and underscores make no two.
+Result<void> check_unique(const std::string& path, const std::vector<std::string>& keys) {
+  std::map<std::string, std::string> seen;
+  for (const std::string& key : keys)
+    if (const auto [first, added] = seen.emplace(with_underscores("--" + key), key); !added)
+      return Error{path + ": " + key,
+                   first->second == key ? "it is there twice" : "it is there as " + first->second + " too",
+                   "leave one of them out"};
+  return {};
+}
+
 }  // namespace
 
 Result<ConfigFile> parse_config(const std::string& path, const std::string& text) {
   ConfigFile config;
   config.path = path;
   Json root;
+  std::vector<std::string> keys;
+  const auto note_key = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth == 1 && event == Json::parse_event_t::key) keys.push_back(parsed.get<std::string>());
+    return true;
+  };
   try {
-    root = Json::parse(text, nullptr, true, true);
+    root = Json::parse(text, note_key, true, true);
   } catch (const Json::parse_error& error) {
     return Error{path, "not JSON in " + place_of_byte(text, error.byte), "see muster --print-config"};
   }
   if (!root.is_object()) return Error{path, "not a JSON object", "see muster --print-config"};
+  if (auto unique = check_unique(path, keys); !unique) return unique.error();
   for (const auto& [key, value] : root.items())
     if (auto taken = take(config, key, value); !taken) return taken.error();
   return config;

@@ -244,6 +244,7 @@ constexpr OptionRow kTable[] = {
      .older_variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
      .section = logs,
      .value_name = "TEXT",
+     .may_be_empty = true,
      .help =
          "before each line on the console: ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${job}, "
          "${node}, ${round}, ${attempt}, ${time} (for --tee \"[${role_name}${local_rank}]:\", else nothing)",
@@ -323,8 +324,7 @@ constexpr OptionRow kTable[] = {
      .value_name = "N",
      .fallback = "0",
      .help = "restarts of all workers after failures; a program that ends twice within 5 s of its start, "
-             "with the "
-             "same code and before it joined its group, is not started a third time",
+             "with the same code and before it joined its group, is not started a third time",
      .apply = [](Options& options, Value value) -> Done {
        return read_number(options.max_restarts, value, 0, kMaxRestarts);
      }},

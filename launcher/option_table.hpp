@@ -37,6 +37,7 @@ struct OptionRow {
   const char* value_name = "";  ///< "N"
   const char* words = "";       ///< values that are allowed or usual, parted by blanks, for completion
   const char* fallback = "";    ///< the default as a user would write it; empty: none, or said in `help`
+  bool may_be_empty = false;    ///< an empty value means something; else it is a variable that was not set
   const char* help = "";
   const char* no_effect =
       "";  ///< why it changes nothing here, for the line that says so; empty: it has an effect

@@ -28,6 +28,16 @@ int signal_called(const std::string& name) {
 
 }  // namespace
 
+bool is_conf_key(const std::string& key) {
+  if (key == "timeout") return true;  // torchrun's name with the static back end
+  const auto known = parts_of(kConfKeys, ' ');
+  return std::find(known.begin(), known.end(), key + "=") != known.end();
+}
+
+std::string unknown_keys_text(const std::vector<std::string>& keys) {
+  return fmt::format("--rdzv-conf: unknown here, so without effect: {}", fmt::join(keys, ", "));
+}
+
 Error not_allowed(const std::string& value, const std::string& allowed) {
   return not_allowed_in("", value, allowed);
 }

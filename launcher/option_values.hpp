@@ -24,6 +24,11 @@ inline constexpr const char* kConfKeys =
     "tls_key= "
     "tls_ca=";
 
+/// Of --rdzv-conf, on one node or several.
+bool is_conf_key(const std::string& key);
+/// The line for the user.
+std::string unknown_keys_text(const std::vector<std::string>& keys);
+
 /// "'VALUE' is not allowed; ALLOWED".
 Error not_allowed(const std::string& value, const std::string& allowed);
 /// "WHAT: 'VALUE' is not allowed; ALLOWED".

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <ranges>
 #include <sstream>
 
 #include "launcher/command_line.hpp"
 #include "launcher/config.hpp"
 #include "launcher/option_table.hpp"
+#include "launcher/option_values.hpp"
 
 namespace muster::launcher {
 
@@ -48,7 +48,8 @@ std::optional<Set> from_variables(const OptionRow& row, const Environment& envir
     if (name.empty()) continue;
     const auto value = environment(name);
     if (!value) continue;
-    const auto values = row.kind == ValueKind::list ? lines_of(*value) : std::vector<std::string>{*value};
+    const bool in_lines = row.kind == ValueKind::list && !value->empty();
+    const auto values = in_lines ? lines_of(*value) : std::vector<std::string>{*value};
     return Set{&row, name, values, Origin::environment};
   }
   return std::nullopt;
@@ -63,6 +64,8 @@ std::optional<Set> from_file(const OptionRow& row, const ConfigFile& config) {
 Result<void> apply(LauncherOptions& options, const Set& set) {
   for (const std::string& value : set.values) {
     auto applied = set.row->apply(options, value);
+    if (applied && value.empty() && !set.row->may_be_empty)
+      applied = not_allowed(value, "leave the option out, or give it a value");
     if (applied) continue;
     Error error = applied.error();
     error.what = set.name;
@@ -80,7 +83,9 @@ Result<ConfigFile> config_of(const std::vector<GivenOption>& given, const Enviro
   const OptionRow& row = **find_option("--config");
   auto named = from_flags(row, given);
   if (!named) named = from_variables(row, environment);
-  if (!named || named->values.back().empty()) return ConfigFile{};
+  if (!named) return ConfigFile{};
+  if (named->values.back().empty())
+    return not_allowed_in(named->name, "", "leave the option out, or name a file");
   return read_config(named->values.back());
 }
 
@@ -100,6 +105,14 @@ bool only_prints(const LauncherOptions& options) {
   return options.help || options.version || options.print_man || !options.print_completion.empty();
 }
 
+template <class Wanted>
+std::vector<std::string> keys_of(const LauncherOptions& options, Wanted wanted) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : options.rendezvous.conf)
+    if (wanted(key)) keys.push_back(key);
+  return keys;
+}
+
 // One node needs no place to meet others, and an endpoint is one without --master-addr.
 std::vector<std::string> names_without_effect(const LauncherOptions& options) {
   const std::vector<std::string> of_a_meeting = {"--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf",
@@ -114,9 +127,9 @@ std::vector<std::string> names_without_effect(const LauncherOptions& options) {
     if (known_as == options.names.end()) continue;
     std::string shown = known_as->second;
     if (name == "--rdzv-conf") {
-      if (options.rendezvous.conf.empty()) continue;  // one node knows all of it
-      const auto keys = std::views::keys(options.rendezvous.conf);
-      shown += fmt::format(" {}", fmt::join(keys.begin(), keys.end(), ","));
+      const auto keys = keys_of(options, [](const std::string& key) { return is_conf_key(key); });
+      if (keys.empty()) continue;  // one node knows all of it
+      shown += fmt::format(" {}", fmt::join(keys, ","));
     }
     idle.push_back(shown);
   }
@@ -136,7 +149,11 @@ Result<void> settle_conf(LauncherOptions& options) {
 // One node needs no place to meet others, whatever is said of one.
 Result<void> settle_nodes(LauncherOptions& options, const Environment& environment) {
   options.without_effect = names_without_effect(options);
-  if (options.max_nodes == 1) return {};
+  if (options.max_nodes == 1) {
+    const auto unknown = keys_of(options, [](const std::string& key) { return !is_conf_key(key); });
+    if (!unknown.empty()) options.notes.push_back(unknown_keys_text(unknown));
+    return {};
+  }
   if (options.standalone)
     return Error{"--standalone with --nnodes", "it means one node alone",
                  "leave one of them out, and name a --rdzv-endpoint for several nodes"};

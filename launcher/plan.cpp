@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "launcher/option_values.hpp"
+
 namespace muster::launcher {
 
 namespace {
@@ -48,6 +52,27 @@ std::string changes_text(const rendezvous::WindowedBudget& changes) {
   const std::string what = changes.count == 1 ? " membership change" : " membership changes";
   if (changes.count == rendezvous::unlimited) return count + what;
   return count + what + " per " + (changes.per == std::chrono::hours(1) ? "hour" : human(changes.per));
+}
+
+/// Local ranks that options of the output name, and no worker here has.
+std::string ranks_without_worker(const Plan& plan) {
+  std::vector<std::string> named;
+  const auto look = [&](const char* option, int rank) {
+    if (rank >= plan.workers.number) named.push_back(fmt::format("{} {}", option, rank));
+  };
+  const std::pair<const char*, const std::optional<StreamMap>&> maps[] = {
+      {"--redirects", plan.output.redirects}, {"--tee", plan.output.tee}};
+  for (const auto& [option, map] : maps)
+    if (map)
+      for (const auto& [rank, streams] : map->of_rank) look(option, rank);
+  if (plan.output.console_local_ranks)
+    for (const int rank : *plan.output.console_local_ranks) look("--local-ranks-filter", rank);
+  if (named.empty()) return "";
+  constexpr std::size_t kMostRanksNamed = 4;
+  const std::string more = named.size() > kMostRanksNamed ? ", ..." : "";
+  named.resize(std::min(named.size(), kMostRanksNamed));
+  return fmt::format("local ranks that no worker here has: {}{}; those here are 0-{}", fmt::join(named, ", "),
+                     more, plan.workers.number - 1);
 }
 
 std::filesystem::path log_place(const Plan& plan) {
@@ -118,10 +143,10 @@ std::vector<std::string> warnings_of(const Plan& plan, bool endpoint_is_loopback
     warnings.push_back(fmt::format(
         "without effect here: {}; {}", fmt::join(idle.begin(), idle.end(), ", "),
         plan.meeting ? "the nodes meet at --rdzv-endpoint" : "one node needs no place to meet others"));
+  if (auto warning = ranks_without_worker(plan); !warning.empty()) warnings.push_back(std::move(warning));
   if (!plan.meeting) return warnings;
   if (const auto& unknown = plan.meeting->unknown_keys; !unknown.empty())
-    warnings.push_back(
-        fmt::format("--rdzv-conf: without effect here: {}", fmt::join(unknown.begin(), unknown.end(), ", ")));
+    warnings.push_back(unknown_keys_text(unknown));
   if (endpoint_is_loopback && plan.min_nodes > 1)
     warnings.push_back(fmt::format(
         "the endpoint {} is a loopback address: no other machine can reach it, so all {} nodes must be here",

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/endpoint.hpp"
 #include "base/port_holder.hpp"
@@ -83,6 +84,10 @@ Result<void> HealthServer::listen_at_path(asio::io_context& io, const std::strin
   const std::string what = "--health unix:" + path;
   if (path.empty() || path.size() >= sizeof(::sockaddr_un{}.sun_path))
     return errno_error(what, path.empty() ? EINVAL : ENAMETOOLONG);
+  const std::string folder = std::filesystem::absolute(path).parent_path();
+  std::error_code not_there;
+  if (!std::filesystem::is_directory(folder, not_there))
+    return Error{what, "there is no folder " + folder, "make it, or name a path in one that is there"};
   remove_dead_socket(io, path);
   Acceptor<Local> acceptor(io);
   if (const error_code error = open_at(acceptor, Local::endpoint(path)))

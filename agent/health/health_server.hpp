@@ -20,7 +20,7 @@ class HealthServer {
   using Answer = std::function<HealthAnswer(std::string_view target)>;
 
   /// `where`: "HOST:PORT" (port 0: the kernel chooses) or "unix:PATH". A Unix socket that a dead process left at the
-  /// path is replaced; one that somebody listens at, or any other file, is an error.
+  /// path is replaced; one that somebody listens at, or any other file, is an error, and so is a folder that is not there.
   static Result<std::unique_ptr<HealthServer>> listen(boost::asio::io_context& io, const std::string& where,
                                                       Answer answer);
   ~HealthServer();

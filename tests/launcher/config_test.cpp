@@ -67,6 +67,14 @@ TEST_F(ConfigTest, A6_FlagVariableAndFileGiveTheSameBytes) {
   EXPECT_THAT(by_flags, HasSubstr("\"stop-grace\": 60,"));
 }
 
+TEST_F(ConfigTest, A6_AKeyThatComesTwiceIsRefusedInWhicheverSpelling) {
+  EXPECT_THAT(refused(R"({"nproc-per-node": 1, "nproc_per_node": 2})"),
+              HasSubstr("nproc_per_node: it is there as nproc-per-node too; leave one of them out"));
+  EXPECT_THAT(refused(R"({"role": "a", "role": "b"})"), HasSubstr("role: it is there twice"));
+  const auto inner = file(R"({"env": {"A": 1}, "rdzv-conf": {"env": 1}})");  // not keys of the file
+  EXPECT_TRUE(parse_command_line({"--config", inner, "prog"}, environment_of({})));
+}
+
 TEST_F(ConfigTest, A6_WhatIsPrintedCanBeReadAndGivesTheSameAgain) {
   for (const Words& words : {Words{"--print-config"}, Words{"--print-config", "--nnodes=2",
                                                             "--rdzv-endpoint=n1", "-r3", "--env=A=1", "p"}}) {

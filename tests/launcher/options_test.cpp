@@ -135,11 +135,32 @@ TEST(CommandLine, A18_EachOptionHasAnEffectOrIsNamedOnce) {
 
 TEST(CommandLine, OfConfOnlyTheKeysWithoutEffectAreNamed) {
   const auto idle = [](const char* conf) { return parsed({"--standalone", conf, "prog"}).without_effect; };
-  EXPECT_THAT(idle("--rdzv-conf=worker_stroe=rank0,stall_after=2"),
-              ::testing::ElementsAre("--rdzv-conf worker_stroe"));
+  EXPECT_THAT(idle("--rdzv-conf=worker_stroe=rank0,stall_after=2"), ::testing::IsEmpty()) << "it is unknown";
   EXPECT_THAT(idle("--rdzv-conf=timeout=9,stall_after=2,join_timeout=3"),
               ::testing::ElementsAre("--rdzv-conf join_timeout,timeout"));
   EXPECT_THAT(idle("--rdzv-conf=stall_after=2"), ::testing::IsEmpty());
+}
+
+TEST(CommandLine, OfConfTheUnknownKeysAreCalledThat) {
+  const auto options = parsed({"--rdzv-conf=join_timeout=3,foo=1,bar=2", "prog"});
+  EXPECT_THAT(options.without_effect, ::testing::ElementsAre("--rdzv-conf join_timeout"));
+  EXPECT_THAT(options.notes,
+              ::testing::ElementsAre("--rdzv-conf: unknown here, so without effect: bar, foo"));
+}
+
+TEST(CommandLine, EmptyValuesAreRefusedButAnEmptyPrefixIsOne) {
+  for (const OptionRow& row : option_table()) {
+    if (row.is_flag()) continue;
+    const std::string option = row.long_name;
+    const auto by_option = parse_command_line({option + "=", "prog"}, environment_of({}));
+    EXPECT_EQ(by_option.has_value(), option == "--log-line-prefix-template") << option;
+    if (std::string(row.variable).empty()) continue;
+    const auto by_variable = parse_command_line({"prog"}, environment_of({{row.variable, ""}}));
+    EXPECT_EQ(by_variable.has_value(), option == "--log-line-prefix-template") << row.variable;
+    if (!by_variable) {
+      EXPECT_THAT(by_variable.error().sentence(), HasSubstr(row.variable));
+    }
+  }
 }
 
 TEST(CommandLine, OtherBadValuesNameTheOption) {

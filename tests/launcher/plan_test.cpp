@@ -1,6 +1,6 @@
 #include "launcher/plan.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace muster::launcher {
 namespace {
@@ -99,11 +99,23 @@ TEST(Warnings, A18_OptionsWithoutEffectAreOneLine) {
             "without effect here: --master-addr, --master-port; one node needs no place to meet others");
 }
 
+TEST(Warnings, LocalRanksThatNoWorkerHasAreOneLine) {
+  Plan plan = sample();
+  plan.workers.number = 2;
+  plan.output.console_local_ranks = {0, 9};
+  plan.output.tee = StreamMap{Streams::none, {{1, Streams::out}, {5, Streams::out}}};
+  EXPECT_THAT(
+      warnings_of(plan, false),
+      ::testing::ElementsAre(
+          "local ranks that no worker here has: --tee 5, --local-ranks-filter 9; those here are 0-1"));
+}
+
 TEST(Warnings, UnknownKeysAreOneLine) {
   Plan plan = with_others();
   plan.meeting->unknown_keys = {"read_timeout", "zoo"};
   ASSERT_EQ(warnings_of(plan, false).size(), 1u);
-  EXPECT_EQ(warnings_of(plan, false).front(), "--rdzv-conf: without effect here: read_timeout, zoo");
+  EXPECT_EQ(warnings_of(plan, false).front(),
+            "--rdzv-conf: unknown here, so without effect: read_timeout, zoo");
 }
 
 }  // namespace

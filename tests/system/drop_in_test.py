@@ -383,10 +383,14 @@ def scenario_bash_completes_options_values_and_files(place):
     place.write("completion", script)
     place.write("train_me.py", "")
     os.mkdir(place.path("log_folder_here"))
-    setup = "source ./completion; muster() { printf 'g''ot:%s\\n' \"$@\"; }"
+    os.symlink(place.muster, place.path("torchrun"))
+    setup = ("PATH=$PWD:$PATH; source ./completion; muster() { printf 'g''ot:%s\\n' \"$@\"; }; "
+             "torchrun() { muster \"$@\"; }")
     for typed, got in [
         ("muster --standal\t train_m\t", ["--standalone", "train_me.py"]),
         ("muster --nproc-per-node a\t --max-res\t 3 p", ["--nproc-per-node", "auto", "--max-restarts", "3", "p"]),
+        ("muster --nproc-per-node=au\t p", ["--nproc-per-node=auto", "p"]),
+        ("torchrun --nproc_per_node=au\t --max-res\t 3 p", ["--nproc_per_node=auto", "--max-restarts", "3", "p"]),
         ("muster --numa-binding=core\t p", ["--numa-binding=core-complex", "p"]),
         ("muster --log-dir log_fo\t p", ["--log-dir", "log_folder_here", "p"]),
         ("muster --rdzv-endpoint h:1 --standal\t p", ["--rdzv-endpoint", "h:1", "--standalone", "p"]),

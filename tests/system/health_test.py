@@ -46,5 +46,12 @@ def case_L2_a_place_that_is_taken_is_said_before_anything_starts(job):
     assert "--health unix:" in job.output() and "started" not in job.output().replace("anything starts", ""), job.output()
 
 
+def case_L2_a_folder_that_is_not_there_is_refused_and_not_made(job):
+    job.start([f"--health=unix:{job.path('nowhere')}/socket"], ["echo", "started"])
+    job.await_exit(70)
+    assert f"there is no folder {job.path('nowhere')}" in job.output(), job.output()
+    assert not os.path.exists(job.path("nowhere"))
+
+
 if __name__ == "__main__":
     run_named(globals())
