@@ -123,6 +123,20 @@ def case_F2_the_grace_may_come_from_torchruns_variable(job):
     assert "did not end within 1 s" in job.output(), job.output()
 
 
+def case_F2_a_signal_during_the_stop_of_a_restart_has_its_whole_grace(job):
+    text = ("import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "open(sys.argv[1] + os.environ['RANK'], 'w').close()\n"
+            "while not all(os.path.exists(sys.argv[1] + r) for r in '01'): time.sleep(0.01)\n"
+            "if os.environ['RANK'] == '0': sys.exit(1)\ntime.sleep(600)\n")
+    job.start(["--nproc-per-node=2", "--max-restarts=3", "--restart-grace=2", "--stop-grace=4"],
+              ["python3", job.write("deaf.py", text), job.path("there-")])
+    job.await_output("stopping the other worker here")
+    job.process.send_signal(signal.SIGTERM)
+    job.await_exit(143)
+    assert "; 4 s to leave" in job.output() and "did not end within 4 s" in job.output(), job.output()
+    assert "rank 1 had to be killed after the grace of 4 s" in job.output(), job.output()
+
+
 def check_last_words(job, code, kind):
     """That it left with this code, by itself, and has said all."""
     job.await_exit(code)
