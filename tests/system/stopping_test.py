@@ -202,7 +202,8 @@ def case_a_reader_that_pauses_at_the_end_has_the_last_screen(job):
 
 def case_a_signal_ends_the_wait_for_the_reader_and_not_the_exit_code(job):
     unread = Unread(job)
-    assert unread.still_waits(0.5)
+    unread.process.send_signal(signal.SIGUSR1)
+    assert unread.still_waits(0.5), "a warning shortens nothing"
     unread.process.send_signal(signal.SIGTERM)
     assert unread.process.wait(10) == 3
     assert job.status()["lost_console_lines"] > 0
