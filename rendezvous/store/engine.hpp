@@ -52,6 +52,10 @@ class StoreEngine {
   /// For a client that has stopped listening for the answer.
   void drop_wait(StoreConnectionId id) { waits_.drop(id); }
 
+  /// What waits that ended early have left: takes memory until it is cleared up, a bit at a time.
+  bool has_traces() const { return waits_.has_traces(); }
+  void clear_up(std::size_t keys_max) { waits_.clear_up(keys_max); }
+
   std::size_t keys() const { return values_.size(); }
   /// Values count until the last answer that holds them has gone.
   std::size_t stored_bytes() const { return stored_bytes_ + long_values_->all + waits_.bytes(); }

@@ -16,6 +16,8 @@ constexpr std::size_t scratch_kept_bytes_max = 1UL << 20;
 /// To one client at a time, so that the others have their turn.
 constexpr std::size_t send_bytes_max = 1UL << 20;
 constexpr std::size_t send_pieces_max = 16;
+/// Of waits that ended, where their memory is wanted at once.
+constexpr std::size_t keys_cleared_for_room = 200'000;
 
 }  // namespace
 
@@ -201,7 +203,12 @@ StoreConnectionId StoreServer::Impl::refuse_greediest() {
 /// The store is full, also of values that were replaced while they were being sent: who keeps most of them is closed.
 /// False: there is none.
 bool StoreServer::Impl::make_room(std::string_view refusal) {
-  if (engine_.replaced_bytes() == 0 || limit_named_in(refusal) != "(stored_bytes_max)") return false;
+  if (limit_named_in(refusal) != "(stored_bytes_max)") return false;
+  if (engine_.has_traces()) {
+    engine_.clear_up(keys_cleared_for_room);
+    return true;
+  }
+  if (engine_.replaced_bytes() == 0) return false;
   auto& session = greediest([](const StoreSession& each) { return each.output.replaced_bytes(); });
   const auto bytes = session.output.replaced_bytes();
   if (bytes == 0) return false;

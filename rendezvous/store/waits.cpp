@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t key_overhead_bytes = 96;
 constexpr std::size_t waiter_bytes = 24;
+constexpr std::size_t cleared_at_once_max = 1'000;  // keys: under a millisecond
 
 }  // namespace
 
@@ -17,8 +18,10 @@ std::size_t StoreWaits::cost_bytes(std::span<const std::string_view> missing) {
 }
 
 void StoreWaits::begin(StoreConnectionId id, std::span<const std::string_view> missing, Kind kind) {
-  auto& wait = waits_[id];
+  const Serial serial = ++last_serial_;
+  auto& wait = waits_[serial];
   wait.began_in = period_;
+  wait.id = id;
   wait.keys.reserve(missing.size());
   for (const auto key : missing) {
     auto at = by_key_.find(key);
@@ -27,53 +30,94 @@ void StoreWaits::begin(StoreConnectionId id, std::span<const std::string_view> m
       bytes_ += key.size() + key_overhead_bytes;
     }
     auto& waiters = at->second;
-    if (!waiters.empty() && waiters.back().id == id) continue;
-    waiters.push_back({id, static_cast<std::uint32_t>(wait.keys.size()), kind});
+    if (!waiters.empty() && waiters.back().wait == serial) continue;
+    waiters.push_back({serial, static_cast<std::uint32_t>(wait.keys.size()), kind});
     bytes_ += waiter_bytes;
     wait.keys.push_back(&*at);
   }
   wait.left = wait.keys.size();
+  current_[id] = serial;
 }
 
 void StoreWaits::drop(StoreConnectionId id) {
-  const auto found = waits_.find(id);
-  if (found == waits_.end()) return;
-  for (auto* node : found->second.keys) {
+  const auto found = current_.find(id);
+  if (found == current_.end()) return;
+  const Serial serial = found->second;
+  current_.erase(found);
+  const auto at = waits_.find(serial);
+  at->second.dropped = true;
+  if (at->second.keys.size() > cleared_at_once_max) return dropped_.push_back(serial);
+  clear_up(serial, at->second, cleared_at_once_max);
+  waits_.erase(at);
+}
+
+void StoreWaits::clear_up(std::size_t keys_max) {
+  while (!dropped_.empty() && keys_max > 0) {
+    const auto at = waits_.find(dropped_.back());
+    if (at != waits_.end()) {
+      keys_max -= clear_up(at->first, at->second, keys_max);
+      if (!at->second.keys.empty()) return;
+      waits_.erase(at);
+    }
+    dropped_.pop_back();
+  }
+}
+
+/// How many keys it has looked at.
+std::size_t StoreWaits::clear_up(Serial serial, Wait& wait, std::size_t keys_max) {
+  const auto count = std::min(keys_max, wait.keys.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* node = wait.keys.back();
+    wait.keys.pop_back();
     if (!node) continue;
+    --wait.left;
     auto& waiters = node->second;
-    bytes_ -= waiter_bytes * std::erase_if(waiters, [id](const Waiter& waiter) { return waiter.id == id; });
+    bytes_ -= waiter_bytes *
+              std::erase_if(waiters, [serial](const Waiter& waiter) { return waiter.wait == serial; });
     if (waiters.empty()) erase(by_key_.find(node->first));
   }
-  waits_.erase(found);
+  return count;
+}
+
+const StoreWaits::Wait* StoreWaits::current(StoreConnectionId id) const {
+  const auto found = current_.find(id);
+  return found == current_.end() ? nullptr : &waits_.at(found->second);
 }
 
 unsigned StoreWaits::periods_of(StoreConnectionId id) const {
-  const auto found = waits_.find(id);
-  return found == waits_.end() ? 0 : period_ - found->second.began_in;
+  const auto* wait = current(id);
+  return wait ? period_ - wait->began_in : 0;
 }
 
 unsigned StoreWaits::periods_of_oldest() const {
   unsigned oldest = 0;
-  for (const auto& [id, wait] : waits_) oldest = std::max(oldest, period_ - wait.began_in);
+  for (const auto& [serial, wait] : waits_)
+    if (!wait.dropped) oldest = std::max(oldest, period_ - wait.began_in);
   return oldest;
 }
 
 std::vector<std::string> StoreWaits::keys_of(StoreConnectionId id) const {
   std::vector<std::string> keys;
-  if (const auto found = waits_.find(id); found != waits_.end())
-    for (const auto* node : found->second.keys)
+  if (const auto* wait = current(id))
+    for (const auto* node : wait->keys)
       if (node) keys.push_back(node->first);
   return keys;
 }
 
+/// True: a client is woken by it.
 bool StoreWaits::satisfy(const Waiter& waiter, StoreWoken& woken) {
   bytes_ -= waiter_bytes;
-  const auto found = waits_.find(waiter.id);
-  found->second.keys[waiter.index] = nullptr;
-  if (--found->second.left > 0) return false;
+  const auto found = waits_.find(waiter.wait);
+  auto& wait = found->second;
+  wait.keys[waiter.index] = nullptr;
+  if (--wait.left > 0) return false;
+  const bool wakes = !wait.dropped;
+  if (wakes) {
+    woken.push_back(wait.id);
+    current_.erase(wait.id);
+  }
   waits_.erase(found);
-  woken.push_back(waiter.id);
-  return true;
+  return wakes;
 }
 
 void StoreWaits::erase(ByKey::iterator at) {
