@@ -196,8 +196,8 @@ StoreEngine::Refusal StoreEngine::increase(StoreOp op, std::string_view key, std
   std::int64_t old = 0;
   const auto at = values_.find(key);
   if (at != values_.end() && !parse_decimal(at->second.value.bytes(), &old))
-    return fmt::format("{} of key {}: its value {} is no decimal number", name_of(op), shown_key(key),
-                       shown_key(at->second.value.bytes()));
+    return fmt::format("{} of key {}: its value {} is no decimal number of 64 bits", name_of(op),
+                       shown_key(key), shown_key(at->second.value.bytes()));
   if (__builtin_add_overflow(old, delta, sum))
     return fmt::format("{} of key {}: {} and {} do not fit 64 bits", name_of(op), shown_key(key), old, delta);
   return {};

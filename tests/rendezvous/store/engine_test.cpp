@@ -100,11 +100,12 @@ TEST_F(EngineTest, AddKeepsDecimalText) {
 }
 
 TEST_F(EngineTest, AddRefusesWhatIsNoNumber) {
-  for (const std::string_view text : {"", "x", "+-3", "-"}) {
+  for (const std::string_view text : {"", "x", "+-3", "-", "99999999999999999999"}) {
     set("/n", text, a);
     EXPECT_EQ(add("/n", 1, a), -999) << text;
     ASSERT_TRUE(refusal);
-    EXPECT_THAT(*refusal, HasSubstr("ADD of key '/n'"));
+    EXPECT_THAT(*refusal, HasSubstr("ADD of key '/n': its value '" + std::string(text) +
+                                    "' is no decimal number of 64 bits"));
     EXPECT_EQ(get("/n"), text);
   }
   set("/n", "9223372036854775807", a);
