@@ -7,10 +7,16 @@
 
 namespace muster {
 
+/// With the name of an interface, if there is one.
+inline boost::asio::ip::address unmapped(const boost::asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
+}
+
 inline boost::asio::ip::address bare(const boost::asio::ip::address& address) {
-  if (!address.is_v6()) return address;
-  auto v6 = address.to_v6();
-  if (v6.is_v4_mapped()) return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, v6);
+  const auto plain = unmapped(address);
+  if (!plain.is_v6()) return plain;
+  auto v6 = plain.to_v6();
   v6.scope_id(0);
   return v6;
 }

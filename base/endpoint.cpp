@@ -1,6 +1,7 @@
 #include "base/endpoint.hpp"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <charconv>
@@ -22,6 +23,14 @@ std::string address_fault(const std::string& host) {
                           std::count(host.begin(), host.end(), '.') == 3;
   return is_numeric && ::inet_pton(AF_INET, host.c_str(), &ignored) != 1 ? "'" + host + "' is no IPv4 address"
                                                                          : "";
+}
+
+/// An IPv4 address in IPv6's spelling is what it was before: sockets of one family do not take that of the other.
+void unmap(std::string& host) {
+  in6_addr v6{};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) != 1 || !IN6_IS_ADDR_V4MAPPED(&v6)) return;
+  char text[INET_ADDRSTRLEN];
+  if (::inet_ntop(AF_INET, &v6.s6_addr[12], text, sizeof text) != nullptr) host = text;
 }
 
 }  // namespace
@@ -65,6 +74,7 @@ Result<Endpoint> parse_endpoint(const std::string& text, std::uint16_t default_p
   if (endpoint.host.empty()) endpoint.host = "localhost";
   if (const auto fault = address_fault(endpoint.host); !fault.empty())
     return Error{"endpoint '" + text + "'", fault};
+  unmap(endpoint.host);
   if (has_port) {
     const auto number = parse_integer(port, 0, 65535);
     if (!number) return Error{"endpoint '" + text + "'", "port " + number.error().sentence()};

@@ -18,7 +18,7 @@ struct Endpoint {
 };
 
 /// Accepts "host", "host:port", "[v6]:port", "[v6]", a bare "v6" (two colons or more). A missing port gives
-/// `default_port`, an empty host gives "localhost".
+/// `default_port`, an empty host gives "localhost". An IPv4-mapped IPv6 address is taken for its IPv4 address.
 Result<Endpoint> parse_endpoint(const std::string& text, std::uint16_t default_port);
 
 /// Decimal digits only, `low` to `high` inclusive, nothing around them.

@@ -50,7 +50,8 @@ Place place_of(const std::string& host, const std::vector<Address>& its, const s
   place.loopback = all_loopback && (is_numeric(host) || host == "localhost");
   if (is_host) {
     place.why = *is_host ? "is_host says that it is hosted here" : "is_host says that it is not hosted here";
-    if (*is_host) place.listen_at = shared.empty() ? everywhere() : shared;
+    place.foreign = *is_host && shared.empty();
+    if (*is_host) place.listen_at = place.foreign ? everywhere() : shared;
     return place;
   }
   if (shared.empty()) {

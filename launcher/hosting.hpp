@@ -17,6 +17,8 @@ struct Place {
   /// A name that is a loopback address in this machine's own tables, and probably another for the rest of the
   /// world: listen_at is then every address, since the one that is meant is not known.
   bool hidden_by_loopback = false;
+  /// is_host says that it is hosted here, and no address of the endpoint is this machine's: listen_at is every address.
+  bool foreign = false;
   std::string why;  ///< "10.0.0.1 is an address of this machine"
 
   bool here() const { return !listen_at.empty(); }

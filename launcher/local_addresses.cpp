@@ -68,13 +68,13 @@ std::vector<std::string> outgoing_addresses() {
 Result<std::vector<Address>> addresses_of(const std::string& host) {
   boost::system::error_code error;
   const auto numeric = asio::ip::make_address(host, error);
-  if (!error) return std::vector<Address>{numeric};
+  if (!error) return std::vector<Address>{unmapped(numeric)};
   asio::io_context io;
   const auto results = asio::ip::tcp::resolver(io).resolve(host, "", error);
   if (error) return Error{host, "the name cannot be looked up: " + error.message()};
   std::vector<Address> found;
   for (const auto& result : results) {
-    const auto address = result.endpoint().address();
+    const auto address = unmapped(result.endpoint().address());
     if (std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
   }
   return found;
@@ -89,6 +89,19 @@ std::optional<Address> address_towards(const Address& there, std::uint16_t port)
   const auto here = socket.local_endpoint(error).address();
   if (error || here.is_unspecified()) return std::nullopt;
   return here;
+}
+
+std::optional<Error> not_ours(const Address& address) {
+  asio::io_context io;
+  asio::ip::tcp::acceptor socket(io);
+  const asio::ip::tcp::endpoint any_port(address, 0);
+  boost::system::error_code error;
+  socket.open(any_port.protocol(), error);
+  if (!error) socket.bind(any_port, error);
+  if (error != boost::system::errc::address_not_available) return std::nullopt;
+  const auto ours = local_addresses();
+  return Error{address.to_string(),
+               "not an address of this machine" + (ours ? ", which has " + listed(*ours) : "")};
 }
 
 std::string listed(const std::vector<Address>& addresses) {

@@ -20,11 +20,15 @@ Result<std::vector<Address>> local_addresses();
 /// they cannot be read.
 std::vector<std::string> outgoing_addresses();
 
-/// Every address that the host has, of both families; a numeric one is not looked up. Blocks on a name.
+/// Every address that the host has, of both families (an IPv4-mapped one is of IPv4); a numeric one is not looked up.
+/// Blocks on a name.
 Result<std::vector<Address>> addresses_of(const std::string& host);
 
 /// The address of ours from which packets to `there` leave. Sends nothing. Nothing: no route.
 std::optional<Address> address_towards(const Address& there, std::uint16_t port);
+
+/// Why nothing of this machine can listen at that address; nothing: it is one of its own.
+std::optional<Error> not_ours(const Address& address);
 
 /// "10.0.0.1, fd00::1".
 std::string listed(const std::vector<Address>& addresses);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include "base/bare_address.hpp"
 #include "base/port_holder.hpp"
 #include "launcher/expected_place.hpp"
 #include "launcher/hosted_daemon.hpp"
@@ -41,7 +42,7 @@ void RendezvousHost::look_again() {
     resolving_ = false;
     if (error) return;
     std::vector<Address> addresses;
-    for (const auto& result : results) addresses.push_back(result.endpoint().address());
+    for (const auto& result : results) addresses.push_back(unmapped(result.endpoint().address()));
     learn(addresses);
   });
 }
@@ -93,7 +94,14 @@ void RendezvousHost::explain() {
   if (!resolved_) return;
   if (!place_.here()) return say_once("the rendezvous is not hosted here: " + place_.why);
   const auto holder = port_holder(meeting_.endpoint.port);
-  if (!holder.empty())
+  const bool is_own = daemon_ > 0 && holder.starts_with(fmt::format("held by pid {} ", daemon_));
+  if (is_own && place_.foreign)
+    return say_once(
+        fmt::format("the rendezvous is hosted here, as is_host says (musterd, pid {}, at all addresses), but "
+                    "{} is no address of "
+                    "this machine and does not lead here: name one of its own, or leave is_host out",
+                    daemon_, meeting_.endpoint.host));
+  if (!holder.empty() && !is_own)
     say_once(errno_error("the rendezvous cannot be hosted at " + meeting_.endpoint.text(), EADDRINUSE, holder)
                  .sentence());
 }

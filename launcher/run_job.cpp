@@ -245,6 +245,10 @@ std::optional<Error> check_local_addr(Plan& plan) {
   const auto addresses = addresses_of(wanted);
   if (!addresses) return Error{"--local-addr", addresses.error().sentence()};
   wanted = addresses->front().to_string();
+  // Worker 0 may be behind a translation of addresses, which only its own store can allow for.
+  if (plan.store.in_rank_zero) return std::nullopt;
+  if (const auto error = not_ours(addresses->front()))
+    return Error{"--local-addr", error->sentence(), "this node's worker store has to listen there"};
   return std::nullopt;
 }
 

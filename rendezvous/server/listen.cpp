@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "base/bare_address.hpp"
 #include "base/port_holder.hpp"
 #include "base/unique_fd.hpp"
 #include "rendezvous/protocol/connection.hpp"
@@ -22,7 +23,10 @@ Result<std::vector<Tcp::endpoint>> addresses_of(asio::io_context& io, const Endp
       Tcp::resolver(io).resolve(endpoint.host, std::to_string(endpoint.port),
                                 Tcp::resolver::numeric_service | Tcp::resolver::passive, error);
   if (error) return Error{endpoint.text(), "the name cannot be looked up: " + error.message()};
-  return std::vector<Tcp::endpoint>(results.begin(), results.end());
+  std::vector<Tcp::endpoint> addresses;
+  for (const auto& result : results)
+    addresses.emplace_back(unmapped(result.endpoint().address()), result.endpoint().port());
+  return addresses;
 }
 
 Result<TcpAcceptor> listen_at(asio::io_context& io, const Tcp::endpoint& address) {

@@ -14,6 +14,12 @@ TEST(Endpoint, AllSpellingsOfHostAndPort) {
   EXPECT_EQ(*parse_endpoint(":0", 7), (Endpoint{"localhost", 0}));
 }
 
+TEST(Endpoint, B9_AnIPv4AddressInIPv6sSpellingIsThatAddress) {
+  EXPECT_EQ(*parse_endpoint("[::ffff:127.0.0.1]:29491", 1), (Endpoint{"127.0.0.1", 29491}));
+  EXPECT_EQ(*parse_endpoint("::FFFF:a00:1", 7), (Endpoint{"10.0.0.1", 7}));
+  EXPECT_EQ(*parse_endpoint("[::127.0.0.1]", 7), (Endpoint{"::127.0.0.1", 7})) << "that is another one";
+}
+
 TEST(Endpoint, WhatIsWrongIsNamed) {
   EXPECT_NE(parse_endpoint("a:99999", 1).error().sentence().find("99999"), std::string::npos);
   EXPECT_NE(parse_endpoint("a:x", 1).error().sentence().find("'x'"), std::string::npos);

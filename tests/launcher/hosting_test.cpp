@@ -64,6 +64,8 @@ TEST(Hosting, A1_AFlagDecides) {
   EXPECT_FALSE(place_of("10.0.0.1", these({"10.0.0.1"}), kOurs, false).here());
   const auto forwarded = place_of("203.0.113.1", these({"203.0.113.1"}), kOurs, true);
   EXPECT_TRUE(forwarded.listen_at.front().is_unspecified());
+  EXPECT_TRUE(forwarded.foreign);
+  EXPECT_FALSE(place_of("10.0.0.1", these({"10.0.0.1"}), kOurs, true).foreign);
 }
 
 TEST(Hosting, ALinkLocalAddressIsThatOfItsInterface) {
@@ -86,6 +88,17 @@ TEST(OwnAddress, IsLeftToTheConnectionWhereAnEndpointHasSeveralAddresses) {
 TEST(LocalAddresses, B3_NumericHostsAreNotLookedUp) {
   EXPECT_EQ(listed(*addresses_of("10.77.0.9")), "10.77.0.9");
   EXPECT_EQ(listed(*addresses_of("fd00::9")), "fd00::9");
+}
+
+TEST(LocalAddresses, B9_AnIPv4AddressInIPv6sSpellingIsThatAddress) {
+  EXPECT_EQ(listed(*addresses_of("::ffff:10.77.0.9")), "10.77.0.9");
+}
+
+TEST(LocalAddresses, AForeignOneIsToldFromOurs) {
+  EXPECT_FALSE(not_ours(boost::asio::ip::make_address("127.0.0.1")));
+  const auto error = not_ours(boost::asio::ip::make_address("192.0.2.9"));
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->sentence(), HasSubstr("192.0.2.9: not an address of this machine, which has "));
 }
 
 TEST(LocalAddresses, LoopbackIsOneAndLeadsToItself) {
