@@ -8,6 +8,7 @@
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <list>
 #include <vector>
 
 namespace muster {
@@ -20,9 +21,34 @@ using Stream =
 
 struct HttpPages::Running {
   bool stopped = false;
-  int connections = 0;
   Answer answer;
   std::vector<std::shared_ptr<Acceptor>> acceptors;
+  std::list<Stream*> open;  ///< who has kept us waiting for longest comes first
+
+  /// Closes it; what waits for it ends with an error.
+  void make_room() {
+    error_code ignored;
+    open.front()->socket().close(ignored);
+    open.pop_front();
+  }
+
+  /// Among the open ones while it lives.
+  class Place {
+   public:
+    Place(Running& running, Stream& stream) : running_(running), stream_(stream) { go_last(); }
+    ~Place() { running_.open.remove(&stream_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    void go_last() {
+      running_.open.remove(&stream_);
+      running_.open.push_back(&stream_);
+    }
+
+   private:
+    Running& running_;
+    Stream& stream_;
+  };
 };
 
 namespace {
@@ -39,6 +65,7 @@ std::string_view bearer_in(const http::request<http::empty_body>& request) {
 
 asio::awaitable<void> serve(Stream::socket_type socket, auto running) {
   Stream stream(std::move(socket));
+  typename decltype(running)::element_type::Place place(*running, stream);
   boost::beast::flat_buffer buffer(HttpPages::kMaxRequestBytes);
   while (!running->stopped) {
     stream.expires_after(HttpPages::kIdleLimit);
@@ -58,6 +85,7 @@ asio::awaitable<void> serve(Stream::socket_type socket, auto running) {
     if (head) response.body().clear();
     co_await http::async_write(stream, response, asio::redirect_error(asio::use_awaitable, error));
     if (error || !response.keep_alive()) co_return;
+    place.go_last();
   }
 }
 
@@ -66,10 +94,10 @@ asio::awaitable<void> accept_all(std::shared_ptr<HttpPages::Acceptor> acceptor, 
     error_code error;
     auto socket = co_await acceptor->async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (running->stopped) co_return;
-    if (!error && running->connections < HttpPages::kMaxConnections) {
-      ++running->connections;
+    if (!error) {
+      while (running->open.size() >= HttpPages::kMaxConnections) running->make_room();
       asio::co_spawn(acceptor->get_executor(), serve(std::move(socket), running),
-                     [running](const std::exception_ptr&) { --running->connections; });
+                     [](const std::exception_ptr&) {});
     } else if (error && error != asio::error::connection_aborted) {
       asio::steady_timer pause(acceptor->get_executor(), kPauseWithoutDescriptors);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));

@@ -1,6 +1,7 @@
 // Read-only pages over HTTP, at any listening socket: GET and HEAD.
 //
-// Bounded: small requests, few connections, each with a deadline.
+// Bounded: small requests, few connections, each with a deadline; when all are taken, the one that has kept us waiting
+// for longest makes room.
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -29,7 +30,7 @@ struct HttpAnswer {
 /// Used from the io's thread.
 class HttpPages {
  public:
-  static constexpr int kMaxConnections = 64;
+  static constexpr std::size_t kMaxConnections = 64;
   static constexpr std::uint32_t kMaxRequestBytes = 8 * 1024;
   static constexpr Duration kIdleLimit = std::chrono::seconds(10);
 
