@@ -41,6 +41,7 @@ int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
     case OutcomeKind::preempted:
       return 128 + (stop_signal > 0 ? stop_signal : SIGTERM);
     case OutcomeKind::rendezvous_failed:
+    case OutcomeKind::node_lost:
       return kRendezvousFailedExitCode;
   }
   return kLauncherFailedExitCode;

@@ -151,6 +151,12 @@ std::string render_report(const JobReport& report) {
     case OutcomeKind::stopped:
     case OutcomeKind::preempted:
       return stopped_screen(report);
+    case OutcomeKind::node_lost:
+      return fmt::format(
+          "muster: job {} FAILED: {}; see on that machine why, and launch again; --max-restarts waits for "
+          "another, "
+          "--nnodes=MIN:MAX goes on without{}\n",
+          report.run_id, outcome.reason, status_hint(report));
     case OutcomeKind::rendezvous_failed:
       return fmt::format("muster: job {} FAILED, rendezvous: {}{}\n", report.run_id, outcome.reason,
                          status_hint(report));

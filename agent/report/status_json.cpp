@@ -15,6 +15,7 @@ const char* word(rendezvous::OutcomeKind kind) {
     case OutcomeKind::succeeded:
       return "succeeded";
     case OutcomeKind::failed:
+    case OutcomeKind::node_lost:
       return "failed";
     case OutcomeKind::stopped:
       return "stopped";

@@ -223,8 +223,8 @@ void Job::on(const Scale& event) {
   wanted.max_nodes = event.max_nodes;
   if (const auto valid = validate(wanted); !valid) return answer(false, valid.error().sentence());
   policy_ = wanted;
-  answer(true, fmt::format("job {} takes {} nodes from now on", id_,
-                           range_of(policy_.min_nodes, policy_.max_nodes)));
+  answer(true,
+         fmt::format("job {} takes {} from now on", id_, nodes_of(policy_.min_nodes, policy_.max_nodes)));
   advance();
 }
 

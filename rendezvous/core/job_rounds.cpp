@@ -75,8 +75,7 @@ bool Job::advance_running() {
   if (policy_.exit_barrier_limit && first_success_ && now_ >= *first_success_ + *policy_.exit_barrier_limit)
     release_finished();
   if (round_->size() > policy_.max_nodes && !round_->any_succeeded()) {
-    drain(fmt::format("an operator scaled the job to {} nodes",
-                      range_of(policy_.min_nodes, policy_.max_nodes)));
+    drain(fmt::format("an operator scaled the job to {}", nodes_of(policy_.min_nodes, policy_.max_nodes)));
     return true;
   }
   const int joiners = std::min(usable_spares(), policy_.max_nodes - round_->size());
@@ -365,7 +364,7 @@ void Job::missing(const NodeId& node, const char* how, const std::string& senten
   const Verdict verdict = ledger_.judge_missing_node(node, how, now_);
   if (!verdict.restart) {
     const bool left = std::string_view(how) == "left";
-    return end(left ? OutcomeKind::preempted : OutcomeKind::failed,
+    return end(left ? OutcomeKind::preempted : OutcomeKind::node_lost,
                fmt::format("{}: {} of at least {} left, and {} of {} restarts used", sentence,
                            count_of(members_.staying(), "node"), policy_.min_nodes, ledger_.restarts(),
                            policy_.max_restarts));

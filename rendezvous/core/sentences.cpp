@@ -25,6 +25,10 @@ std::string range_of(int low, int high) {
   return low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
 }
 
+std::string nodes_of(int low, int high) {
+  return low == high ? count_of(high, "node") : range_of(low, high) + " nodes";
+}
+
 std::string how_it_ended(const ExitCause& cause) {
   std::string text;
   switch (cause.kind) {

@@ -17,6 +17,9 @@ std::string names_of(const std::vector<NodeId>& some, int total);
 /// "2" or "2 to 4".
 std::string range_of(int low, int high);
 
+/// "1 node", "2 nodes", "2 to 4 nodes".
+std::string nodes_of(int low, int high);
+
 /// "was killed by SIGKILL", "exited with code 3", with what else is known.
 std::string how_it_ended(const ExitCause& cause);
 

@@ -226,7 +226,7 @@ void fields(auto& a, Of<StopWorkers> auto& m) {
 
 void fields(auto& a, Of<Outcome> auto& m) {
   auto& [kind, reason, first_failure, restarts, max_restarts] = m;
-  enumeration(a, kind, OutcomeKind::rendezvous_failed, OutcomeKind::succeeded);
+  enumeration(a, kind, OutcomeKind::node_lost, OutcomeKind::succeeded);
   a.text(reason);
   optional(a, first_failure, [](auto& b, auto& failure) { fields(b, failure); });
   list(a, restarts, kMaxRestartLines, [](auto& b, auto& line) { b.line(line); });

@@ -164,7 +164,14 @@ struct StopWorkers {
   bool operator==(const StopWorkers&) const = default;
 };
 
-enum class OutcomeKind : std::uint8_t { succeeded, failed, stopped, preempted, rendezvous_failed };
+enum class OutcomeKind : std::uint8_t {
+  succeeded,
+  failed,
+  stopped,
+  preempted,
+  rendezvous_failed,
+  node_lost  ///< too few are left, and no restart for waiting for another
+};
 
 /// How the whole job ended. The same on every node.
 struct Outcome {

@@ -55,6 +55,10 @@ TEST(ExitCodeOf, F9_AStopFromOutsideHasItsSignalsCode) {
   EXPECT_EQ(exit_code_of(ended(rendezvous::OutcomeKind::stopped)), 143) << "an operator's stop";
 }
 
+TEST(ExitCodeOf, H6_ALostNodeIsNoFaultOfMustersNorOfTheProgram) {
+  EXPECT_EQ(exit_code_of(ended(rendezvous::OutcomeKind::node_lost)), kRendezvousFailedExitCode);
+}
+
 TEST(ExitCodeOf, SuccessIsZero) { EXPECT_EQ(exit_code_of(ended(rendezvous::OutcomeKind::succeeded)), 0); }
 
 TEST(ExitCodeOf, AFailureWithoutAWorkerIsTheLaunchers) {

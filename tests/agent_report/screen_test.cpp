@@ -194,6 +194,19 @@ TEST(Screen, OtherEndsAreOneLine) {
   }
 }
 
+TEST(Screen, H6_ALostNodeHasItsNextStep) {
+  JobReport report;
+  report.run_id = "mnist";
+  report.outcome.kind = rendezvous::OutcomeKind::node_lost;
+  report.outcome.reason =
+      "n2 was lost (connection closed): 1 node of at least 2 left, and 0 of 0 restarts used";
+  EXPECT_THAT(
+      render_report(report),
+      StartsWith(
+          "muster: job mnist FAILED: n2 was lost (connection closed): 1 node of at least 2 left, and 0 of "
+          "0 restarts used; see on that machine why, and launch again; --max-restarts waits"));
+}
+
 TEST(Screen, OfAWorkerThatCouldNotBeStartedNothingIsToldThatItNeverHad) {
   JobReport report = sample_failed_job(ExitCause::start_failed(ENOEXEC));
   rendezvous::WorkerFailure& failure = *report.outcome.first_failure;

@@ -147,6 +147,7 @@ std::string Judge::look_at_outcome(const Job& job, const Outcome& outcome) const
     case OutcomeKind::stopped:
       return stop_asked_ ? "" : "stopped, but no operator asked";
     case OutcomeKind::rendezvous_failed:
+    case OutcomeKind::node_lost:
       return "";
   }
   return "";

@@ -22,6 +22,8 @@ std::string kind_text(OutcomeKind kind) {
       return "stopped";
     case OutcomeKind::preempted:
       return "preempted";
+    case OutcomeKind::node_lost:
+      return "node lost";
     case OutcomeKind::rendezvous_failed:
       break;
   }
