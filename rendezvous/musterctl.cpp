@@ -128,5 +128,9 @@ int main(int argc, char** argv) {
     if (app.exit(error) != 0) return muster::rendezvous::kUsageError;
     return muster::flush_standard_output("musterctl") ? 0 : 1;
   }
-  return muster::rendezvous::run(options);
+  try {
+    return muster::rendezvous::run(options);
+  } catch (const std::exception& error) {
+    return muster::rendezvous::fail({"this command failed", error.what()}, 1);
+  }
 }

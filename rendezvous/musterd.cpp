@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 #include "base/standard_output.hpp"
 #include "rendezvous/server/daemon.hpp"
@@ -64,7 +65,9 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--ready-fd", options.ready_fd,
                  "write HOST:PORT and a newline there once listening, and close it");
   app.add_flag("--exit-with-last-job", options.exit_with_last_job,
-               "exit when every job is over and its agents have left, or when none came within --idle-limit");
+               "exit when every job is over and its agents have left, or when none came within --idle-limit "
+               "or before whoever "
+               "started this has gone");
   app.add_option("--idle-limit", options.idle_limit,
                  "with --exit-with-last-job: how long to wait for a first job")
       ->capture_default_str();
@@ -125,7 +128,8 @@ std::optional<Error> announce(int fd, const Endpoint& endpoint) {
   return std::nullopt;
 }
 
-// A daemon that a launcher started for one job goes when the job has gone.
+// A daemon that a launcher started for one job goes when the job has gone, and soon after the launcher when no job ever
+// came.
 class LastJobWatch {
  public:
   LastJobWatch(boost::asio::io_context& io, const Daemon& daemon, Duration idle_limit,
@@ -143,7 +147,8 @@ class LastJobWatch {
     const auto now = std::chrono::steady_clock::now();
     const bool idle = daemon_.sessions() == 0 && (daemon_.jobs().empty() || daemon_.all_over());
     if (!idle || (!daemon_.jobs().empty() && !idle_since_)) idle_since_ = now;
-    const auto patience = daemon_.jobs().empty() ? idle_limit_ : std::chrono::seconds(5);
+    const bool awaited = daemon_.jobs().empty() && ::getppid() == parent_;
+    const auto patience = awaited ? idle_limit_ : std::chrono::seconds(5);
     if (idle && now - idle_since_.value_or(started_) >= patience) return stop_();
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const boost::system::error_code& error) {
@@ -157,6 +162,7 @@ class LastJobWatch {
   std::function<void()> stop_;
   Instant started_;
   std::optional<Instant> idle_since_;
+  const pid_t parent_ = ::getppid();  ///< the launcher, most likely
 };
 
 int fail(const std::shared_ptr<spdlog::logger>& log, const Error& error) {
@@ -180,7 +186,9 @@ int run(const Options& options) {
   log->info("listening on {}{}{}{}", bound->text(),
             daemon.options().token ? ", token required" : ", no token",
             daemon.options().tls ? ", TLS 1.3" : "",
-            options.state_dir.empty() ? ", no journal" : ", journal in " + options.state_dir);
+            options.state_dir.empty()          ? ", no journal"
+            : daemon.lost_journal() != nullptr ? ", no journal for now"
+                                               : ", journal in " + options.state_dir);
 
   HttpServer http(io, daemon);
   if (!options.http.empty()) {
@@ -220,6 +228,7 @@ int main(int argc, char** argv) {
   // A batch system warns all processes of a job; this one has nothing to save.
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // an error of the write instead
   muster::rendezvous::Options options;
   CLI::App app;
   muster::rendezvous::describe(app, options);
@@ -229,5 +238,13 @@ int main(int argc, char** argv) {
     if (app.exit(error) != 0) return muster::rendezvous::kUsageError;
     return muster::flush_standard_output("musterd") ? 0 : 1;
   }
-  return muster::rendezvous::run(options);
+  // What is no value of an Error: memory that runs out, a library that throws.
+  try {
+    return muster::rendezvous::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr,
+                 "musterd: this daemon failed: %s; agents keep their workers and look for a new one\n",
+                 error.what());
+    return 1;
+  }
 }

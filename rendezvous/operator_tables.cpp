@@ -42,11 +42,13 @@ std::string table(const std::vector<Row>& rows, const std::string& indent) {
 Row job_row(const Json& job) {
   const auto min = number(job, "min_nodes");
   const auto max = number(job, "max_nodes");
+  const auto spares = number(job, "spares");
   const auto range = min == max ? std::to_string(max) : fmt::format("{}:{}", min, max);
   return {text(job, "job"),
           text(job, "phase"),
           std::to_string(number(job, "round")),
-          fmt::format("{} of {}", number(job, "nodes_here"), range),
+          fmt::format("{} of {}{}", number(job, "nodes_here") - spares, range,
+                      spares > 0 ? fmt::format(" +{} spare", spares) : ""),
           std::to_string(number(job, "workers")),
           fmt::format("{} of {}", number(job, "restarts"), number(job, "max_restarts")),
           ago(job, "phase_for_ms"),

@@ -61,21 +61,21 @@ bool Daemon::all_over() const {
 }
 
 std::optional<Error> Daemon::recover() {
-  auto opened = Journal::open(io_, options_.log, options_.state_dir, HostedJob::now());
+  auto opened =
+      Journal::open(io_, options_.log, options_.state_dir, HostedJob::now(), options_.journal_retry);
   if (!opened) return opened.error();
   journal_ = std::move(opened->journal);
   for (auto& recovered : opened->jobs) {
     const auto id = recovered.job.id();
-    auto job =
-        std::make_shared<HostedJob>(surroundings(), std::move(recovered.job), std::move(recovered.identity));
+    auto job = std::make_shared<HostedJob>(surroundings(), std::move(recovered.job),
+                                           std::move(recovered.identity), std::move(recovered.history));
     jobs_[id] = job;
     job->come_back();
   }
   journal_->on_compaction([this] {
     forget_old_jobs();
     std::vector<SnapshotRecord> all;
-    for (const auto& [id, job] : jobs_)
-      all.push_back({job->identity(), job->job().snapshot(HostedJob::now())});
+    for (const auto& [id, job] : jobs_) all.push_back(job->snapshot());
     return all;
   });
   return std::nullopt;
@@ -199,6 +199,12 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
         run != runs->end() && run->second->knows(hello.node, hello.incarnation))
       return run->second;
   const auto found = jobs_.find(hello.job);
+  if (found != jobs_.end() && found->second->over() && found->second->turned_away(hello))
+    return Refused{
+        RefusalCode::job_over,
+        fmt::format("job {} is over; another agent of node '{}' was in it to its end, and this one is not "
+                    "taken for the start of a new run: give each node a name of its own",
+                    hello.job, hello.node)};
   if (found != jobs_.end()) found->second->make_way(hello, 5 * options_.heartbeat_interval / 2);
   if (found != jobs_.end() && !found->second->over()) return found->second;
   const auto policy = policy_from_values(hello.policy);
@@ -210,7 +216,7 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
   auto places = found == jobs_.end() ? SeatMemory() : found->second->job().places();
   auto job = std::make_shared<HostedJob>(surroundings(), Job(hello.job, *policy, std::move(places)),
                                          JobIdentity{random_number(), unix_time_ms(), hello.policy, {}});
-  if (journal_) journal_->append_snapshot(job->identity(), job->job().snapshot(HostedJob::now()));
+  if (journal_) journal_->append_snapshot(job->snapshot());
   jobs_[hello.job] = job;
   return job;
 }

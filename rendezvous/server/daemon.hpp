@@ -40,6 +40,7 @@ struct DaemonOptions {
   Duration heartbeat_timeout = s(30);  ///< an agent that is silent for so long is lost
   Duration handshake_timeout = s(10);
   Duration half_open_patience = s(5);  ///< with max_half_open, one that was silent for this long makes room
+  Duration journal_retry = Journal::kRetry;  ///< how often a journal that was lost is tried again
   Duration finished_job_kept = s(600);
   std::size_t max_sessions = 20'000;  ///< more are told so and sent away
   std::size_t max_half_open = 8'192;  ///< more wait in the listen queue
@@ -65,6 +66,8 @@ class Daemon final : private Session::Owner {
   };
   const Counters& counters() const { return counters_; }
   std::size_t journal_bytes() const { return journal_ ? journal_->bytes() : 0; }
+  /// Why the journal that there should be is not written now; null: it is, or there should be none.
+  const Error* lost_journal() const { return journal_ && journal_->lost() ? &*journal_->lost() : nullptr; }
   /// There was a job, and every job there was is over.
   bool all_over() const;
   std::size_t sessions() const { return half_open() + established_.size() + ending_.size(); }

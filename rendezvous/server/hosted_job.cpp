@@ -43,8 +43,12 @@ std::string host_of(const std::string& peer) {
 
 }  // namespace
 
-HostedJob::HostedJob(const JobSurroundings& around, Job job, JobIdentity identity)
-    : around_(around), timer_(around.io), job_(std::move(job)), identity_(std::move(identity)) {
+HostedJob::HostedJob(const JobSurroundings& around, Job job, JobIdentity identity, JobHistory history)
+    : around_(around),
+      timer_(around.io),
+      job_(std::move(job)),
+      identity_(std::move(identity)),
+      history_(std::move(history)) {
   if (job_.over()) over_since_ = now();
 }
 
@@ -53,12 +57,17 @@ void HostedJob::come_back() {
   if (!over()) step(Restarted{});
 }
 
+SnapshotRecord HostedJob::snapshot() const {
+  return {identity_, job_.snapshot(now()), unix_time_ms(), history_.kept()};
+}
+
 void HostedJob::make_way(const Hello& hello, Duration old_after) {
   if (over()) return;
   if (const auto found = sessions_.find(hello.node); found != sessions_.end()) {
     const auto old = found->second;
     if (old->incarnation() == hello.incarnation || old->silent_for() < old_after) return;
     sessions_.erase(found);
+    turned_away_.erase(hello.node);
     old->abort();
   }
   const Member* member = job_.membership().find(hello.node);
@@ -73,10 +82,12 @@ std::optional<Refused> HostedJob::refusal(const Hello& hello) {
   const auto found = sessions_.find(hello.node);
   if (found == sessions_.end()) return std::nullopt;
   const auto old = found->second;
-  if (old->incarnation() != hello.incarnation)
+  if (old->incarnation() != hello.incarnation) {
+    turned_away_[hello.node] = hello.incarnation;
     return Refused{RefusalCode::duplicate_node,
                    fmt::format("a node '{}' is here already, connected from {}; give this one another name",
                                hello.node, old->peer())};
+  }
   sessions_.erase(found);
   old->abort();
   return std::nullopt;
@@ -91,6 +102,11 @@ void HostedJob::attach(const std::shared_ptr<Session>& session) {
     if (around_.journal) around_.journal->append_incarnation(job_.id(), session->node(), known);
   }
   around_.log->debug("job {}: node {} connected from {}", job_.id(), session->node(), session->peer());
+}
+
+bool HostedJob::turned_away(const Hello& hello) const {
+  const auto found = turned_away_.find(hello.node);
+  return found != turned_away_.end() && found->second == hello.incarnation;
 }
 
 bool HostedJob::knows(const NodeId& node, const std::string& incarnation) const {
@@ -114,7 +130,7 @@ void HostedJob::take(Session& session, const AgentMessage& message) {
       return session.refuse(*refused);
     }
   }
-  log_line(history_.heard(session.node(), message, time_now()));
+  log_line(history_.heard(session.node(), message, job_.membership().find(session.node()), time_now()));
   step(FromAgent{session.node(), message});
 }
 
@@ -124,6 +140,7 @@ void HostedJob::detach(Session& session, const Connection::Ending& ending) {
   const auto keep_alive = found->second;
   sessions_.erase(found);
   if (over()) return;
+  turned_away_.erase(session.node());  // it was the dead one
   log_line(history_.note(
       fmt::format("the connection of node {} from {} ended: {}", session.node(), session.peer(), ending.why),
       time_now()));
@@ -174,8 +191,7 @@ void HostedJob::carry_out(std::vector<Effect> effects) {
 
 void HostedJob::note_end(const Outcome& outcome) {
   over_since_ = now();
-  history_.ended(time_now());
-  log_line(history_.note(fmt::format("the job is over: {}", outcome.reason), time_now()));
+  log_line(history_.ended(outcome, time_now()));
 }
 
 void HostedJob::deliver(const NodeId& node, const DaemonMessage& message) {

@@ -29,7 +29,7 @@ struct JobSurroundings {
 
 class HostedJob : public std::enable_shared_from_this<HostedJob> {
  public:
-  HostedJob(const JobSurroundings& around, Job job, JobIdentity identity);
+  HostedJob(const JobSurroundings& around, Job job, JobIdentity identity, JobHistory history = {});
 
   /// A job from the journal: every connection of it is gone, and it was the daemon that was away.
   void come_back();
@@ -47,6 +47,10 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   /// An operator's wish; nothing if the job is over.
   std::optional<Answer> operate(const Event& event);
 
+  /// Sent this agent away, since another one of its node was here, and that one stayed to the job's end: it has no
+  /// part in the job, and none in a new run of it.
+  bool turned_away(const Hello& hello) const;
+
   /// Has had an agent of this incarnation: it belongs to this run of the job and not to the next under its
   /// name.
   bool knows(const NodeId& node, const std::string& incarnation) const;
@@ -56,6 +60,7 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   const Job& job() const { return job_; }
   const JobIdentity& identity() const { return identity_; }
   const JobHistory& history() const { return history_; }
+  SnapshotRecord snapshot() const;
   std::size_t connected() const { return sessions_.size(); }
   const Session* session_of(const NodeId& node) const;
   static Instant now() { return std::chrono::steady_clock::now(); }
@@ -75,6 +80,7 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   JobIdentity identity_;
   JobHistory history_;
   std::unordered_map<NodeId, std::shared_ptr<Session>> sessions_;
+  std::unordered_map<NodeId, std::string> turned_away_;  ///< the newest incarnation, of nodes that are here
   std::deque<Effect> outbox_;  ///< emptied at once, or as soon as what is in front of it is out
   bool delivering_ = false;
   std::optional<Instant> armed_for_;

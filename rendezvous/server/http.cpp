@@ -23,6 +23,13 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
+// Without its journal it does all its work, and being started anew would not help: no reason for another status.
+std::string health_text(const Daemon& daemon) {
+  const Error* lost = daemon.lost_journal();
+  if (lost == nullptr) return "ok\n";
+  return "ok, but the journal is lost: " + lost->sentence() + "\n";
+}
+
 HttpAnswer problem(int status, const std::string& why) {
   return {status, "application/json", dump({{"error", why}})};
 }
@@ -31,7 +38,7 @@ HttpAnswer problem(int status, const std::string& why) {
 
 HttpAnswer answer_http(const Daemon& daemon, const HttpRequest& request) {
   const auto target = request.target.substr(0, request.target.find('?'));
-  if (target == "/healthz") return {200, "text/plain", "ok\n"};
+  if (target == "/healthz") return {200, "text/plain", health_text(daemon)};
   const auto& token = daemon.options().token;
   if (token && !token->matches(request.bearer))
     return problem(401, "this daemon wants its token as a bearer token");

@@ -2,9 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/endpoint.hpp"
+#include "rendezvous/core/sentences.hpp"
 
 namespace muster::rendezvous {
+namespace {
+
+template <class Item>
+std::deque<Item> newest(const std::deque<Item>& all) {
+  const auto count = std::min(all.size(), JobHistory::kKept);
+  return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
+}
+
+}  // namespace
+
+JobHistory::State JobHistory::State::shifted_by(Duration by) && {
+  for (auto& round : rounds) {
+    round.formed_at += by;
+    for (auto* at : {&round.drain_at, &round.stop_at, &round.ended_at})
+      if (*at) **at += by;
+  }
+  return std::move(*this);
+}
+
+JobHistory::State JobHistory::kept() const { return {newest(events_), newest(rounds_)}; }
 
 std::string JobHistory::note(std::string text, Time time) {
   events_.push_back({time.unix_time_ms, text});
@@ -12,11 +35,19 @@ std::string JobHistory::note(std::string text, Time time) {
   return text;
 }
 
-std::optional<std::string> JobHistory::heard(const NodeId& node, const AgentMessage& message, Time time) {
-  if (const auto* join = std::get_if<Join>(&message))
-    return note(fmt::format("node {} ({}) joins with {} workers", node, join->offer.address,
-                            join->offer.local_workers),
-                time);
+// A node joins once; later it only says that it is ready for another round.
+std::optional<std::string> JobHistory::joined(const NodeOffer& offer, const Member* known, Time time) {
+  const bool same = known != nullptr && known->offer.incarnation == offer.incarnation;
+  if (same && known->connected()) return std::nullopt;
+  if (same) return note(fmt::format("node {} is back and waits for a round", offer.node), time);
+  return note(fmt::format("node {} ({}) joins with {}", offer.node, offer.address,
+                          count_of(offer.local_workers, "worker")),
+              time);
+}
+
+std::optional<std::string> JobHistory::heard(const NodeId& node, const AgentMessage& message,
+                                             const Member* known, Time time) {
+  if (const auto* join = std::get_if<Join>(&message)) return joined(join->offer, known, time);
   if (const auto* resume = std::get_if<Resume>(&message))
     return note(fmt::format("node {} is back in round {}, its workers {}", node, resume->round,
                             resume->workers_alive ? "alive" : "not alive"),
@@ -61,14 +92,29 @@ std::optional<std::string> JobHistory::formed(const Assignment& a, Time time) {
   record.formed_at = time.now;
   rounds_.push_back(std::move(record));
   if (rounds_.size() > kMaxRounds) rounds_.pop_front();
-  return note(fmt::format("round {}: {} nodes, {} workers, master {}, formed in {}: {}", a.round,
-                          a.group_world_size, a.world_size, Endpoint{a.master_addr, a.master_port}.text(),
-                          human(a.forming_took), a.reason),
+  return note(fmt::format("round {}: {}, {}, master {}, formed in {}: {}", a.round,
+                          count_of(a.group_world_size, "node"), count_of(a.world_size, "worker"),
+                          Endpoint{a.master_addr, a.master_port}.text(), human(a.forming_took), a.reason),
               time);
 }
 
-void JobHistory::ended(Time time) {
+std::string JobHistory::ended(const Outcome& outcome, Time time) {
   if (!rounds_.empty() && !rounds_.back().ended_at) rounds_.back().ended_at = time.now;
+  return note("the job is over: " + outcome.reason, time);
+}
+
+void JobHistory::before(const Event& event, const Job& job, Time time) {
+  if (const auto* from = std::get_if<FromAgent>(&event))
+    heard(from->node, from->message, job.membership().find(from->node), time);
+  if (const auto* lost = std::get_if<ConnectionLost>(&event))
+    note(fmt::format("the connection of node {} ended: {}", lost->node, lost->reason), time);
+}
+
+void JobHistory::after(const std::vector<Effect>& effects, Time time) {
+  for (const auto& effect : effects) {
+    if (const auto* to_agent = std::get_if<ToAgent>(&effect)) told(to_agent->message, time);
+    if (const auto* over = std::get_if<JobOver>(&effect)) ended(over->outcome, time);
+  }
 }
 
 }  // namespace muster::rendezvous

@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 namespace muster::rendezvous {
@@ -32,28 +31,34 @@ std::optional<Error> sync_folder(const std::string& folder) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return errno_error(path, errno);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return errno_error(path, errno);
-  return Result<std::string>(boost::system::in_place_value, std::move(content));
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error(path, errno);
+  std::string content;
+  std::array<char, 64 * 1024> buffer;
+  while (true) {
+    const auto size = ::read(fd.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno_error(path, errno, errno == EISDIR ? "move it away to start without" : "");
+    if (size == 0) return Result<std::string>(boost::system::in_place_value, std::move(content));
+    content.append(buffer.data(), static_cast<std::size_t>(size));
+  }
 }
+
+// What may happen to any disk at any time. All else is a mistake in how the daemon was started.
+bool is_fault_of_disk(const Error& error) {
+  constexpr std::array kFaults = {ENOSPC, EDQUOT, EFBIG, EROFS, EIO};
+  return std::find(kFaults.begin(), kFaults.end(), error.error_number) != kFaults.end();
+}
+
+constexpr const char* kLostAtStart = "agents tell it what they have";
+constexpr const char* kLostLater = "a restart of it will not know what happens from now on";
 
 // The jobs as the records tell: the newest snapshot of each, and all later events stepped at their times.
 class Replay {
  public:
   void take(JournalRecord record) {
-    if (auto* snapshot = std::get_if<SnapshotRecord>(&record)) {
-      const auto at = snapshot->snapshot.taken_at;
-      const auto id = snapshot->snapshot.id;
-      jobs_.insert_or_assign(id,
-                             State{std::move(snapshot->identity), Job::restore(snapshot->snapshot, at), at});
-    }
-    if (const auto* event = std::get_if<EventRecord>(&record))
-      if (const auto found = jobs_.find(event->job); found != jobs_.end()) {
-        found->second.job.step(event->event, event->at);
-        found->second.last = std::max(found->second.last, event->at);
-      }
+    if (auto* snapshot = std::get_if<SnapshotRecord>(&record)) take(std::move(*snapshot));
+    if (const auto* event = std::get_if<EventRecord>(&record)) take(*event);
     if (const auto* known = std::get_if<IncarnationRecord>(&record))
       if (const auto found = jobs_.find(known->job); found != jobs_.end())
         found->second.identity.incarnations[known->node] = known->incarnation;
@@ -61,8 +66,11 @@ class Replay {
 
   std::vector<RecoveredJob> at(Instant now) && {
     std::vector<RecoveredJob> recovered;
-    for (auto& [id, state] : jobs_)
-      recovered.push_back({std::move(state.identity), Job::restore(state.job.snapshot(state.last), now)});
+    for (auto& [id, state] : jobs_) {
+      auto history = JobHistory(state.history.kept().shifted_by(now - state.last));
+      recovered.push_back(
+          {std::move(state.identity), Job::restore(state.job.snapshot(state.last), now), std::move(history)});
+    }
     return recovered;
   }
 
@@ -70,30 +78,74 @@ class Replay {
   struct State {
     JobIdentity identity;
     Job job;
+    JobHistory history;
+    Instant taken_at;
+    std::int64_t taken_unix_ms;
     Instant last;
   };
+
+  void take(SnapshotRecord record) {
+    const auto at = record.snapshot.taken_at;
+    const auto id = record.snapshot.id;
+    jobs_.insert_or_assign(id, State{std::move(record.identity), Job::restore(record.snapshot, at),
+                                     JobHistory(std::move(record.history)), at, record.taken_unix_ms, at});
+  }
+
+  void take(const EventRecord& record) {
+    const auto found = jobs_.find(record.job);
+    if (found == jobs_.end()) return;
+    auto& state = found->second;
+    const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(record.at - state.taken_at);
+    const JobHistory::Time time{record.at, state.taken_unix_ms + since.count()};
+    state.history.before(record.event, state.job, time);
+    const auto effects = state.job.step(record.event, record.at);
+    state.history.after(effects, time);
+    state.last = std::max(state.last, record.at);
+  }
+
   std::map<std::string, State> jobs_;
 };
 
 }  // namespace
 
 Result<Journal::Opened> Journal::open(boost::asio::io_context& io, std::shared_ptr<spdlog::logger> log,
-                                      const std::string& folder, Instant now) {
+                                      const std::string& folder, Instant now, Duration retry) {
+  std::unique_ptr<Journal> journal(new Journal(io, std::move(log), folder, retry));
+  Opened opened;
+  auto failure = journal->lock();
+  if (!failure) {
+    auto jobs = journal->recover(now);
+    if (jobs)
+      opened.jobs = std::move(*jobs);
+    else
+      failure = jobs.error();
+  }
+  if (!failure) {
+    std::vector<SnapshotRecord> snapshots;
+    for (const auto& job : opened.jobs)
+      snapshots.push_back({job.identity, job.job.snapshot(now), unix_time_ms(), job.history.kept()});
+    failure = journal->rewrite(snapshots);
+  }
+  if (failure && !is_fault_of_disk(*failure)) return *failure;
+  if (failure) journal->fail(*failure, kLostAtStart);
+  opened.journal = std::move(journal);
+  return opened;
+}
+
+// A lock file that is there can be locked on a disk that takes nothing any more.
+std::optional<Error> Journal::lock() {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return errno_error("state folder " + folder, error.value());
-  std::unique_ptr<Journal> journal(new Journal(io, std::move(log), folder));
-  const auto lock_path = folder + "/lock";
-  journal->lock_ = UniqueFd(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!journal->lock_) return errno_error(lock_path, errno);
-  if (::flock(journal->lock_.get(), LOCK_EX | LOCK_NB) != 0)
-    return errno_error(lock_path, errno, "another musterd uses this state folder");
-  auto jobs = journal->recover(now);
-  if (!jobs) return jobs.error();
-  std::vector<SnapshotRecord> snapshots;
-  for (const auto& job : *jobs) snapshots.push_back({job.identity, job.job.snapshot(now)});
-  if (auto failure = journal->rewrite(snapshots)) return *failure;
-  return Opened{std::move(journal), std::move(*jobs)};
+  std::filesystem::create_directories(folder_, error);
+  if (error) return errno_error("state folder " + folder_, error.value());
+  const auto path = folder_ + "/lock";
+  lock_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const int failure = errno;
+  if (!lock_) lock_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock_) return errno_error(path, failure);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return std::nullopt;
+  const auto taken = errno_error(path, errno, "another musterd uses this state folder");
+  lock_.reset();
+  return taken;
 }
 
 Journal::~Journal() {
@@ -102,8 +154,8 @@ Journal::~Journal() {
 }
 
 Result<std::vector<RecoveredJob>> Journal::recover(Instant now) {
-  if (!std::filesystem::exists(path())) return std::vector<RecoveredJob>{};
   const auto content = read_file(path());
+  if (!content && content.error().error_number == ENOENT) return std::vector<RecoveredJob>{};
   if (!content) return content.error();
   if (content->size() < kJournalHeaderBytes && journal_header().starts_with(*content)) {
     log_->warn("{}: cut off in its first line: all that it knew is lost, agents tell what they have", path());
@@ -133,18 +185,18 @@ std::optional<Error> Journal::rewrite(const std::vector<SnapshotRecord>& jobs) {
   if (!fresh) return errno_error(fresh_path, errno);
   auto content = journal_header();
   for (const auto& job : jobs) content += encode(JournalRecord(job));
-  if (auto error = write_all(fresh.get(), content, fresh_path)) return error;
-  if (::fsync(fresh.get()) != 0) return errno_error(fresh_path, errno);
-  if (::rename(fresh_path.c_str(), path().c_str()) != 0) return errno_error(fresh_path, errno);
-  if (auto error = sync_folder(folder_)) return error;
+  auto error = write_all(fresh.get(), content, fresh_path);
+  if (!error && ::fsync(fresh.get()) != 0) error = errno_error(fresh_path, errno);
+  if (!error && ::rename(fresh_path.c_str(), path().c_str()) != 0) error = errno_error(fresh_path, errno);
+  if (error) ::unlink(fresh_path.c_str());  // what little room there is, others need
+  if (!error) error = sync_folder(folder_);
+  if (error) return error;
   file_ = std::move(fresh);
   bytes_ = bytes_after_compaction_ = content.size();
   return std::nullopt;
 }
 
-void Journal::append_snapshot(const JobIdentity& identity, const JobSnapshot& snapshot) {
-  append(SnapshotRecord{identity, snapshot});
-}
+void Journal::append_snapshot(SnapshotRecord snapshot) { append(std::move(snapshot)); }
 
 void Journal::append_event(const std::string& job, const Event& event, Instant at) {
   append(EventRecord{job, at, event});
@@ -178,7 +230,7 @@ void Journal::flush() {
     auto error = write_all(file_.get(), unwritten_, path());
     if (!error && ::fdatasync(file_.get()) != 0) error = errno_error(path(), errno);
     bytes_ += unwritten_.size();
-    if (error) fail(*error);
+    if (error) fail(*error, kLostLater);
   }
   unwritten_.clear();
   for (const auto& then : std::exchange(waiting_, {})) then();
@@ -189,15 +241,38 @@ void Journal::flush() {
 void Journal::compact_if_large() {
   if (!file_ || !all_jobs_ || !unwritten_.empty()) return;
   if (bytes_ < kCompactAboveBytes || bytes_ < kCompactAtMultiple * bytes_after_compaction_) return;
-  if (const auto error = rewrite(all_jobs_())) fail(*error);
+  if (const auto error = rewrite(all_jobs_())) fail(*error, kLostLater);
 }
 
-void Journal::fail(const Error& error) {
+void Journal::fail(const Error& error, const char* consequence) {
   file_.reset();
-  log_->error(
-      "{}; the daemon goes on without its journal, and a restart of it will not know what happens from now "
-      "on",
-      error.sentence());
+  lost_ = error;
+  lost_since_ = std::chrono::steady_clock::now();
+  log_->error("{}; the daemon goes on without its journal, and {}; it is tried again every {}",
+              error.sentence(), consequence, human(retry_));
+  try_again_later();
+}
+
+void Journal::try_again_later() {
+  retry_timer_.expires_after(retry_);
+  retry_timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+    if (!error && !alive.expired()) try_again();
+  });
+}
+
+// Between two turns of the event loop the jobs are as all their events left them, so nothing is missing in what is
+// written now.
+void Journal::try_again() {
+  if (!all_jobs_) return;
+  auto error = lock_ ? std::nullopt : lock();
+  if (!error) error = rewrite(all_jobs_());
+  if (error) {
+    lost_ = error;
+    return try_again_later();
+  }
+  lost_.reset();
+  log_->info("{}: the journal is written again, after {} without it", path(),
+             human(std::chrono::steady_clock::now() - lost_since_));
 }
 
 }  // namespace muster::rendezvous

@@ -1,10 +1,11 @@
-// The journal, version 2: what the daemon has to know to go on after its end. Primitive values are those of
+// The journal, version 3: what the daemon has to know to go on after its end. Primitive values are those of
 // the channel (codec.cpp); an instant is i64 nanoseconds on the clock of the daemon that wrote it, and means
 // nothing but its distance to the others of the same file.
 //
 //   journal = "MSTJ", u32 version, record*
 //   record  = u32 length of payload, u64 XXH3-64 of type and payload, u8 type, payload
-//   type 1  = snapshot: identity, then all of the job's state (JobSnapshot, field by field, in order)
+//   type 1  = snapshot: identity, then all of the job's state (JobSnapshot, field by field, in order), i64 ms since
+//             1970 when it was taken, the newest events and rounds (JobHistory::State)
 //   type 2  = event: name job, instant, u8 kind of event (its index in Event), its fields
 //   type 3  = incarnation: name job, name node, line incarnation
 //   map     = u32 count, that many (key, value)
@@ -260,10 +261,35 @@ void fields(auto& a, Of<StopJob> auto& m) {
 
 constexpr auto kEvent = [](auto& a, auto& event) { fields(a, event); };
 
+void fields(auto& a, Of<JobEvent> auto& m) {
+  auto& [unix_time_ms, text] = m;
+  a.i64(unix_time_ms);
+  a.text(text);
+}
+void fields(auto& a, Of<RoundRecord> auto& m) {
+  auto& [number, nodes, workers, reason, end_reason, unix_time_ms, forming_took, formed_at, drain_at, stop_at,
+         ended_at] = m;
+  for (auto* value : {&number, &nodes, &workers}) a.i32(*value);
+  a.text(reason);
+  a.text(end_reason);
+  a.i64(unix_time_ms);
+  duration(a, forming_took);
+  instant(a, formed_at);
+  for (auto* at : {&drain_at, &stop_at, &ended_at}) optional(a, *at, kInstant);
+}
+constexpr auto kHistory = [](auto& a, auto& part) { fields(a, part); };
+void fields(auto& a, Of<JobHistory::State> auto& m) {
+  auto& [events, rounds] = m;
+  sequence(a, events, kHistory);
+  sequence(a, rounds, kHistory);
+}
+
 void fields(auto& a, Of<SnapshotRecord> auto& m) {
-  auto& [identity, snapshot] = m;
+  auto& [identity, snapshot, taken_unix_ms, history] = m;
   fields(a, identity);
   fields(a, snapshot);
+  a.i64(taken_unix_ms);
+  fields(a, history);
 }
 void fields(auto& a, Of<EventRecord> auto& m) {
   auto& [job, at, event] = m;

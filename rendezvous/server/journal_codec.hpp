@@ -11,10 +11,11 @@
 #include "rendezvous/core/event.hpp"
 #include "rendezvous/core/snapshot.hpp"
 #include "rendezvous/protocol/channel_messages.hpp"
+#include "rendezvous/server/job_history.hpp"
 
 namespace muster::rendezvous {
 
-inline constexpr std::uint32_t kJournalVersion = 2;
+inline constexpr std::uint32_t kJournalVersion = 3;
 inline constexpr std::size_t kJournalHeaderBytes = 8;
 inline constexpr std::size_t kRecordHeaderBytes = 13;
 /// A snapshot of the largest job that is allowed fits.
@@ -32,6 +33,8 @@ struct JobIdentity {
 struct SnapshotRecord {
   JobIdentity identity;
   JobSnapshot snapshot;
+  std::int64_t taken_unix_ms = 0;  ///< when snapshot.taken_at was
+  JobHistory::State history = {};
   bool operator==(const SnapshotRecord&) const = default;
 };
 

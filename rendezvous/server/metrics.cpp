@@ -45,6 +45,9 @@ std::string metrics_text(const Daemon& daemon) {
   out.value(static_cast<double>(daemon.sessions()));
   out.family("muster_journal_bytes", "Size of the journal; 0 without one.", MetricType::Gauge);
   out.value(static_cast<double>(daemon.journal_bytes()));
+  out.family("muster_journal_lost", "1 while the journal cannot be written; 0 otherwise, and without one.",
+             MetricType::Gauge);
+  out.value(daemon.lost_journal() != nullptr ? 1 : 0);
   out.family("muster_jobs", "Jobs that the daemon knows, those that are over included.", MetricType::Gauge);
   out.value(static_cast<double>(daemon.jobs().size()));
   for_each_job(daemon, out, "muster_job_phase", "0 gathering, 1 running, 2 draining, 3 stopping, 4 over.",

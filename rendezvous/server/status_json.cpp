@@ -1,5 +1,7 @@
 #include "rendezvous/server/status_json.hpp"
 
+#include <algorithm>
+
 #include "base/endpoint.hpp"
 
 namespace muster::rendezvous {
@@ -23,7 +25,10 @@ const char* name_of(Phase phase) {
 
 double ms(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-std::string state_of(const Member& member, const Seat* seat, bool has_round) {
+std::string state_of(const HostedJob& job, const Member& member, const Seat* seat) {
+  const bool has_round = job.job().round().has_value();
+  // All were told of the end, and each goes when its workers are gone.
+  if (job.over()) return job.session_of(member.offer.node) != nullptr ? "ended" : "left";
   if (!member.connected()) return "away";
   if (!member.leaving.empty()) return "leaving";
   if (member.stand == Stand::between) return "between rounds";
@@ -42,7 +47,7 @@ Json node_json(const HostedJob& job, const NodeId& node, const Member& member) {
             {"host", member.offer.host},
             {"address", member.offer.address},
             {"workers", member.offer.local_workers},
-            {"state", state_of(member, seat, round.has_value())}};
+            {"state", state_of(job, member, seat)}};
   if (seat != nullptr) {
     json["group_rank"] = round->group_rank(node);
     json["first_rank"] = seat->first_rank;
@@ -52,6 +57,28 @@ Json node_json(const HostedJob& job, const NodeId& node, const Member& member) {
   if (!member.away_reason.empty() && !member.connected()) json["away"] = member.away_reason;
   if (const auto* session = job.session_of(node)) json["silent_for_ms"] = ms(session->silent_for());
   return json;
+}
+
+// Of the round's nodes those that are not in the job any more: by the exit barrier's limit, for one.
+void add_gone(const HostedJob& job, Json& members) {
+  if (!job.job().round()) return;
+  for (const Seat& seat : job.job().round()->state().seats) {
+    if (seat.node.empty() || job.job().membership().find(seat.node) != nullptr) continue;
+    members.push_back({{"node", seat.node},
+                       {"workers", seat.local_workers},
+                       {"state", seat.succeeded ? "succeeded and left" : "gone"},
+                       {"group_rank", job.job().round()->group_rank(seat.node)},
+                       {"first_rank", seat.first_rank},
+                       {"step", seat.step}});
+  }
+}
+
+// Beyond the nodes of the live round.
+std::size_t spares(const Job& job) {
+  if (!job.round()) return 0;
+  const auto& all = job.membership().all();
+  return static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [](const auto& entry) { return entry.second.stand == Stand::ready; }));
 }
 
 Json round_json(const RoundRecord& round) {
@@ -80,6 +107,7 @@ Json summary_json(const HostedJob& hosted) {
           {"round", snapshot.last_round},
           {"nodes", round ? static_cast<int>(round->seats.size()) : 0},
           {"nodes_here", job.membership().all().size()},
+          {"spares", spares(job)},
           {"min_nodes", job.policy().min_nodes},
           {"max_nodes", job.policy().max_nodes},
           {"workers", round ? round->world_size : 0},
@@ -97,6 +125,7 @@ Json status_json(const HostedJob& hosted) {
   json["members"] = Json::array();
   for (const auto& [node, member] : job.membership().all())
     json["members"].push_back(node_json(hosted, node, member));
+  add_gone(hosted, json["members"]);
   json["rounds"] = Json::array();
   for (const auto& round : hosted.history().rounds()) json["rounds"].push_back(round_json(round));
   json["policy"] = Json::object();

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
@@ -179,7 +180,7 @@ TEST_F(MusterdTest, MusterctlShowsAndChanges) {
   EXPECT_NE(status.text.find("JOB    PHASE      ROUND  NODES"), std::string::npos) << status.text;
   EXPECT_NE(status.text.find("mnist  gathering  0      1 of 2"), std::string::npos) << status.text;
   EXPECT_NE(status.text.find("  a     127.0.0.1  -      waiting"), std::string::npos) << status.text;
-  EXPECT_NE(ctl("events").text.find("node a (127.0.0.1) joins with 1 workers"), std::string::npos);
+  EXPECT_NE(ctl("events").text.find("node a (127.0.0.1) joins with 1 worker\n"), std::string::npos);
   EXPECT_EQ(ctl("--json status").text.front(), '{');
   EXPECT_EQ(ctl("scale 1:1").code, 0);
   ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
@@ -231,6 +232,41 @@ TEST_F(MusterdTest, WrongOptionsAreNamed) {
   EXPECT_NE(run(musterd + "--listen 127.0.0.1:99999").text.find("99999"), std::string::npos);
   EXPECT_NE(run(musterd + "--listen 192.0.2.1:0").text.find("EADDRNOTAVAIL"), std::string::npos);
   EXPECT_NE(run(musterd + "--token-file /nonexistent").text.find("ENOENT"), std::string::npos);
+}
+
+// Field report: "terminate called", 134.
+TEST_F(MusterdTest, AFolderInTheJournalsPlaceIsOneSentence) {
+  std::filesystem::create_directories(folder_ + "/state/journal");
+  const auto output = run(kBin + "/musterd --listen 127.0.0.1:0 --state-dir " + folder_ + "/state");
+  EXPECT_EQ(output.code, 1);
+  EXPECT_NE(output.text.find("/state/journal: Is a directory (EISDIR)"), std::string::npos) << output.text;
+  EXPECT_EQ(std::count(output.text.begin(), output.text.end(), '\n'), 1) << output.text;
+}
+
+TEST_F(MusterdTest, D7_StartedOnAFullDiskItGoesOnWithoutItsJournalAndLosesNobody) {
+  start();
+  const auto a = join("a", 1);
+  ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
+  stop(SIGKILL);
+  std::filesystem::create_symlink("/dev/full", folder_ + "/state/journal.new");
+  start();
+  EXPECT_NE(log().find("goes on without its journal"), std::string::npos) << log();
+  ASSERT_TRUE(run_until([&] { return connections() == 2; })) << log();
+  links_.front()->send(WorkersSucceeded{1});
+  ASSERT_TRUE(run_until([&] { return a->count<JobEnded>() == 1; })) << log();
+  EXPECT_EQ(a->count<StopWorkers>(), 0);
+}
+
+TEST_F(MusterdTest, TheEventsBeforeADaemonsReturnAreKept) {
+  start();
+  const auto a = join("a", 1);
+  ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
+  stop(SIGKILL);
+  start();
+  const auto events = ctl("events").text;
+  EXPECT_NE(events.find("node a (127.0.0.1) joins with 1 worker\n"), std::string::npos) << events;
+  EXPECT_NE(events.find("round 1: 1 node, 1 worker, master"), std::string::npos) << events;
+  EXPECT_NE(events.find("the daemon is back from its journal"), std::string::npos) << events;
 }
 
 TEST_F(MusterdTest, ADaemonForOneJobGoesWithIt) {

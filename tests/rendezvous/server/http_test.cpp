@@ -1,8 +1,11 @@
 #include "rendezvous/server/http.hpp"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "rendezvous/operator_tables.hpp"
 #include "tests/rendezvous/support/daemon_fixture.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -12,6 +15,9 @@ class HttpTest : public DaemonTest {
   void start(std::optional<Token> token = std::nullopt) {
     auto settings = options();
     settings.token = std::move(token);
+    start(std::move(settings));
+  }
+  void start(DaemonOptions settings) {
     start_daemon(settings);
     http_ = std::make_unique<HttpServer>(io_, *daemon_);
     const auto bound = http_->listen({"127.0.0.1", 0});
@@ -43,6 +49,59 @@ class HttpTest : public DaemonTest {
 TEST_F(HttpTest, HealthzIsOk) {
   start();
   EXPECT_NE(get("/healthz").find("200 OK"), std::string::npos);
+}
+
+// Field report: 1,500 half-sent requests shut everybody out for 10 s.
+TEST_F(HttpTest, WhoSaysNothingMakesRoomForWhoDoes) {
+  start();
+  std::vector<boost::asio::ip::tcp::socket> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.emplace_back(io_).connect({boost::asio::ip::make_address(endpoint_.host), endpoint_.port});
+    silent.back().send(boost::asio::buffer("GET /healthz HTTP/1.1\r\nHost", 27));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NE(get("/healthz").find("200 OK"), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, HttpPages::kIdleLimit / 2);
+}
+
+TEST_F(HttpTest, AJournalThatIsLostIsTold) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_symlink("/dev/full", folder / "journal.new");
+  auto settings = options();
+  settings.state_dir = folder.path();
+  start(settings);
+  EXPECT_NE(get("/healthz").find("200 OK"), std::string::npos) << "a new start would not help";
+  EXPECT_NE(get("/healthz").find("ok, but the journal is lost: "), std::string::npos) << get("/healthz");
+  EXPECT_NE(get("/metrics").find("muster_journal_lost 1"), std::string::npos);
+}
+
+TEST_F(HttpTest, AJobThatIsOverShowsItsNodesAsEndedAndThenAsLeft) {
+  policy_.min_nodes = policy_.max_nodes = 1;
+  start();
+  auto& a = agent_of("mnist");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }));
+  a.link->send(WorkersSucceeded{1});
+  ASSERT_TRUE(run_until([&] { return a.last<JobEnded>() != nullptr; }));
+  EXPECT_EQ(body(get("/v1/jobs/mnist"))["members"][0]["state"], "ended");
+  a.link.reset();
+  ASSERT_TRUE(run_until([&] { return daemon_->sessions() == 0; }));
+  EXPECT_EQ(body(get("/v1/jobs/mnist"))["members"][0]["state"], "left");
+}
+
+TEST_F(HttpTest, SparesAreToldApart) {
+  policy_.min_nodes = policy_.max_nodes = 1;
+  start();
+  auto& a = agent_of("mnist");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }));
+  auto options = link_options("n2");
+  options.endpoint = channel_;
+  auto& b = agent(options);
+  ASSERT_TRUE(run_until([&] { return b.last<Waiting>() != nullptr; }));
+  const auto job = body(get("/v1/jobs/mnist"));
+  EXPECT_EQ(job["nodes_here"], 2);
+  EXPECT_EQ(job["spares"], 1);
+  const auto table = operator_text(OperatorVerb::status, {{"jobs", {job}}});
+  EXPECT_NE(table.find("  1 of 1 +1 spare  "), std::string::npos) << table;
 }
 
 TEST_F(HttpTest, JobsShowPhaseReasonNodesAndEvents) {

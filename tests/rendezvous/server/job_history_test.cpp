@@ -41,7 +41,7 @@ TEST(JobHistory, ARoundKnowsHowLongItsPhasesTook) {
   history.told(Drain{1, seconds(30), "node n3 joined"}, at(20));
   history.told(StopWorkers{1, "all saved"}, at(22));
   history.told(round_of(2), at(26));
-  history.ended(at(40));
+  history.ended({}, at(40));
   ASSERT_EQ(history.rounds().size(), 2u);
   const auto& first = history.rounds()[0];
   EXPECT_EQ(*first.drain_at - first.formed_at, seconds(10));
@@ -57,10 +57,31 @@ TEST(JobHistory, WhatAgentsSayIsNotedWhenItMatters) {
   offer.node = "n1";
   offer.address = "10.0.0.1";
   offer.local_workers = 2;
-  EXPECT_EQ(history.heard("n1", Join{offer}, at(1)), "node n1 (10.0.0.1) joins with 2 workers");
-  EXPECT_EQ(history.heard("n1", Leave{"SIGTERM"}, at(1)), "node n1 leaves: SIGTERM");
-  EXPECT_FALSE(history.heard("n1", Progress{1, 5}, at(1)));
-  EXPECT_FALSE(history.heard("n1", WorkersStopped{1}, at(1)));
+  EXPECT_EQ(history.heard("n1", Join{offer}, nullptr, at(1)), "node n1 (10.0.0.1) joins with 2 workers");
+  EXPECT_EQ(history.heard("n1", Leave{"SIGTERM"}, nullptr, at(1)), "node n1 leaves: SIGTERM");
+  EXPECT_FALSE(history.heard("n1", Progress{1, 5}, nullptr, at(1)));
+  EXPECT_FALSE(history.heard("n1", WorkersStopped{1}, nullptr, at(1)));
+}
+
+TEST(JobHistory, ANodeJoinsOnceAndNotInEachRound) {
+  JobHistory history;
+  Member member;
+  member.offer.node = "n1";
+  member.offer.address = "10.0.0.1";
+  member.offer.incarnation = "first";
+  EXPECT_FALSE(history.heard("n1", Join{member.offer}, &member, at(1)));
+  auto again = member.offer;
+  again.incarnation = "second";
+  EXPECT_EQ(history.heard("n1", Join{again}, &member, at(2)), "node n1 (10.0.0.1) joins with 1 worker");
+  member.away_until = Instant(seconds(9));
+  EXPECT_EQ(history.heard("n1", Join{member.offer}, &member, at(3)), "node n1 is back and waits for a round");
+}
+
+TEST(JobHistory, OneIsNotMany) {
+  JobHistory history;
+  auto alone = round_of(1);
+  alone.group_world_size = alone.world_size = 1;
+  EXPECT_EQ(history.told(alone, at(1))->substr(0, 27), "round 1: 1 node, 1 worker, ");
 }
 
 TEST(JobHistory, ForgetsTheOldest) {

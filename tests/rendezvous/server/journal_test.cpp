@@ -1,6 +1,6 @@
 #include "rendezvous/server/journal.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <filesystem>
@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 JobPolicy two_nodes() {
   JobPolicy policy;
@@ -55,7 +56,8 @@ class JournalTest : public testing::Test {
 
   /// A job that has lived: a round, a failure, a second round.
   void live(Journal& journal, Job& job) {
-    journal.append_snapshot(identity_, job.snapshot(Instant{}));
+    JobHistory history;
+    journal.append_snapshot({identity_, job.snapshot(Instant{}), 1'700'000'000'000, history.kept()});
     Instant at{};
     for (const auto& event : {join("a"), join("b"), failed("a", 1), Event{FromAgent{"a", WorkersStopped{1}}},
                               Event{FromAgent{"b", WorkersStopped{1}}}, join("a"), join("b")}) {
@@ -107,6 +109,67 @@ TEST_F(JournalTest, ItComesBackOnAnotherClockWithoutTheTimeBetween) {
   const auto later = end_ + std::chrono::hours(24 * 365);
   auto opened = open(later);
   EXPECT_EQ(opened.jobs.at(0).job.snapshot(later), shifted_to(job.snapshot(end_), later));
+}
+
+TEST_F(JournalTest, TheNewestRoundsAndEventsComeBackWithTheirTimes) {
+  Job job("mnist", two_nodes());
+  live(*open().journal, job);
+  for (int restart = 0; restart < 2; ++restart) {  // first from the events, then from the snapshot
+    const auto opened = open(end_);
+    const auto& history = opened.jobs.at(0).history;
+    ASSERT_EQ(history.rounds().size(), 2u);
+    EXPECT_EQ(history.rounds()[0].reason, "all 2 nodes are here");
+    EXPECT_THAT(history.rounds()[0].end_reason, HasSubstr("restart 1 of 3 after rank 1 on a was killed"));
+    EXPECT_EQ(history.rounds()[1].formed_at, end_);
+    EXPECT_EQ(history.rounds()[0].unix_time_ms, 1'700'000'002'000);
+    EXPECT_EQ(history.events().front().text, "node a (10.0.0.1) joins with 2 workers");
+  }
+}
+
+TEST_F(JournalTest, OfALongHistoryTheNewestAreKept) {
+  JobHistory history;
+  for (int i = 1; i <= 200; ++i) history.note("event " + std::to_string(i), {});
+  EXPECT_EQ(history.kept().events.size(), JobHistory::kKept);
+  EXPECT_EQ(history.kept().events.back().text, "event 200");
+}
+
+// Field report: a daemon that was started again on a full disk gave up.
+TEST_F(JournalTest, AFullDiskAtTheStartIsSaidOnceAndTheJobsAreThere) {
+  Job job("mnist", two_nodes());
+  live(*open().journal, job);
+  fs::create_symlink("/dev/full", file() + ".new");
+  auto opened = Journal::open(io_, log_, folder_, end_, std::chrono::milliseconds(20));
+  ASSERT_TRUE(opened) << opened.error().sentence();
+  EXPECT_EQ(opened->jobs.size(), 1u);
+  ASSERT_TRUE(opened->journal->lost());
+  const auto text = log();
+  EXPECT_THAT(text, HasSubstr("ENOSPC"));
+  EXPECT_THAT(text, HasSubstr("goes on without its journal, and agents tell it what they have"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  bool answered = false;
+  opened->journal->when_written([&] { answered = true; });
+  io_.poll();
+  EXPECT_TRUE(answered) << "nobody waits for what is not written";
+}
+
+TEST_F(JournalTest, AJournalThatWasLostIsWrittenAgainOnceThereIsRoom) {
+  fs::create_symlink("/dev/full", file() + ".new");  // a try that fails takes it away
+  auto opened = Journal::open(io_, log_, folder_, end_, std::chrono::milliseconds(20));
+  ASSERT_TRUE(opened && opened->journal->lost());
+  Job job("mnist", two_nodes());
+  opened->journal->on_compaction([&] { return std::vector{SnapshotRecord{identity_, job.snapshot(end_)}}; });
+  io_.run_for(seconds(5));
+  EXPECT_FALSE(opened->journal->lost());
+  EXPECT_THAT(log(), HasSubstr("the journal is written again"));
+  opened->journal.reset();
+  EXPECT_EQ(open(end_).jobs.size(), 1u);
+}
+
+TEST_F(JournalTest, AFolderInTheJournalsPlaceIsNamed) {
+  fs::create_directories(file());
+  const auto opened = Journal::open(io_, log_, folder_, end_);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().sentence(), HasSubstr(file() + ": Is a directory (EISDIR)"));
 }
 
 // What was cut off is lost, what was before it is not, wherever the cut falls.
@@ -204,7 +267,7 @@ TEST_F(JournalTest, WhatWaitsIsCalledAfterTheWriteAndInOrder) {
 TEST_F(JournalTest, ItDoesNotGrowWithoutEnd) {
   auto opened = open();
   Job job("mnist", two_nodes());
-  opened.journal->append_snapshot(identity_, job.snapshot(Instant{}));
+  opened.journal->append_snapshot({identity_, job.snapshot(Instant{})});
   opened.journal->on_compaction([&] {
     return std::vector{SnapshotRecord{identity_, job.snapshot(Instant{})}};
   });
