@@ -63,12 +63,8 @@ Row member_row(const Json& member) {
     ranks = first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
   }
   const auto step = member.value("step", -1L);
-  return {text(member, "node"),
-          text(member, "address"),
-          ranks,
-          text(member, "state"),
-          step < 0 ? "-" : std::to_string(step),
-          ago(member, "silent_for_ms")};
+  return {text(member, "node"),  member.value("address", std::string("-")), ranks,
+          text(member, "state"), step < 0 ? "-" : std::to_string(step),     ago(member, "silent_for_ms")};
 }
 
 std::string status_text(const Json& answer) {

@@ -64,7 +64,20 @@ LinkSession::LinkSession(boost::asio::io_context& io, TcpSocket socket, const He
 void LinkSession::start() {
   connection_->start(shared_from_this());
   write(handshake_.first_frame());
-  end_after(timing_.handshake_timeout, "no answer to the handshake");
+  await_answer();
+}
+
+void LinkSession::await_answer() {
+  const auto limit = [this](Duration left) { end_after(left, "no answer to the handshake"); };
+  const auto notice = timing_.handshake_notice;
+  if (notice >= timing_.handshake_timeout) return limit(timing_.handshake_timeout);
+  timer_.expires_after(notice);
+  timer_.async_wait([self = shared_from_this(), limit, notice](const boost::system::error_code& error) {
+    if (error || !self->owner_) return;
+    const auto owner = self->owner_;
+    owner->on_no_answer_yet();
+    if (self->owner_) limit(self->timing_.handshake_timeout - notice);
+  });
 }
 
 void LinkSession::send(AgentMessage message) {
@@ -167,7 +180,7 @@ void LinkSession::on_garbage(const std::string& why) {
 
 void LinkSession::on_end(const Connection::Ending& ending) {
   timer_.cancel();
-  if (const auto owner = std::exchange(owner_, nullptr)) owner->on_end(ending.why, open_);
+  if (const auto owner = std::exchange(owner_, nullptr)) owner->on_end(ending, open_);
 }
 
 }  // namespace muster::rendezvous

@@ -24,11 +24,13 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
     virtual void on_store_clients(const StoreClients& clients) = 0;
     virtual void on_beat() = 0;  ///< the connection stands, and time for a heartbeat has come
     virtual void on_refused(const Refused& refused) = 0;  ///< during the handshake; on_end follows
-    virtual void on_end(const std::string& why, bool was_open) = 0;
+    virtual void on_no_answer_yet() = 0;  ///< the connection stands, and its handshake takes long
+    virtual void on_end(const Connection::Ending& ending, bool was_open) = 0;
   };
 
   struct Timing {
     Duration handshake_timeout{};
+    Duration handshake_notice{};  ///< so long without an answer is worth a word
     Duration linger{};
   };
 
@@ -66,6 +68,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   void on_store_clients(const Frame& frame);
   void opened(const Welcome& welcome);
   void beat();
+  void await_answer();
   void end_after(Duration limit, const char* why);
   void end(const std::string& why);
   void write(std::string frame);

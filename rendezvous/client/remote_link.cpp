@@ -63,7 +63,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     was_connected_ = true;
     failures_ = 0;
     next_notice_ = {};
-    duplicate_since_.reset();
+    duplicate_.reset();
     tell_addresses();
     for (const auto& message : memory_.restatement()) session_->send(message);
   }
@@ -84,24 +84,36 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   void on_refused(const Refused& refused) override {
-    const auto now = Clock::now();
-    const bool busy = refused.code == RefusalCode::limit_reached;
-    const bool duplicate = refused.code == RefusalCode::duplicate_node &&
-                           now - duplicate_since_.value_or(now) < options_.duplicate_patience;
-    if (duplicate && !duplicate_since_) duplicate_since_ = now;
-    failure_ = Error{options_.endpoint.text(), "refused: " + refused.reason};
+    failure_ = Error{options_.endpoint.text(), refused.reason};
     was_refused_ = true;
-    if (!busy && !duplicate) on_message(refused);
+    busy_ = refused.code == RefusalCode::limit_reached;
+    if (busy_) return;
+    if (refused.code == RefusalCode::duplicate_node && may_be_a_dead_connection(refused)) return;
+    on_message(refused);
   }
 
-  void on_end(const std::string& why, bool was_open) override {
-    if (!std::exchange(was_refused_, false)) failure_ = Error{options_.endpoint.text(), why};
+  void on_no_answer_yet() override {
+    busy_ = false;
+    failure_ = Error{options_.endpoint.text(), fmt::format("it takes connections and has not answered for {}",
+                                                           human(options_.handshake_notice))};
+    if (!was_connected_ && !duplicate_) say_failure();
+  }
+
+  void on_end(const Connection::Ending& ending, bool was_open) override {
+    const bool refused = std::exchange(was_refused_, false);
+    if (!refused) failure_ = Error{options_.endpoint.text(), ending.why};
+    busy_ = busy_ && refused;
+    failed_in_handshake_ = !was_open && !refused;
     add(session_->traffic(), statistics_);
     session_.reset();
     if (was_open) {
       away_since_ = Clock::now();
       if (!memory_.over() && !closed_) notice("lost the connection to", failure_.why);
     }
+    // What the files say does not change by waiting; in a job that runs somebody may be mending it.
+    if (failed_in_handshake_ && !was_connected_ && ending.kind == Connection::Ending::Kind::not_secured)
+      end_with(fmt::format("the rendezvous {} and this node do not trust each other: {}",
+                           options_.endpoint.text(), ending.why));
     wake_.cancel();
   }
 
@@ -118,10 +130,11 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
         while (session_ && !over()) co_await wait_until(Instant::max());
       } else {
         failure_ = socket.error();
-        if (options_.unreachable && !waits_for_standing_daemon()) options_.unreachable();
+        failed_in_handshake_ = busy_ = false;
+        if (options_.unreachable && !duplicate_ && !waits_for_standing_daemon()) options_.unreachable();
       }
       if (over()) co_return;
-      if (out_of_time()) co_return give_up();
+      if (out_of_time()) co_return duplicate_ ? on_message(*duplicate_) : give_up();
       co_await wait_until(Clock::now() + next_wait());
     }
   }
@@ -156,13 +169,16 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     return own;
   }
 
-  LinkSession::Timing timing() const { return {options_.handshake_timeout, options_.linger}; }
+  LinkSession::Timing timing() const {
+    return {options_.handshake_timeout, options_.handshake_notice, options_.linger};
+  }
   LinkSession::Security security() const {
     return {options_.token ? &*options_.token : nullptr, options_.tls, options_.endpoint.host};
   }
   bool over() const { return closed_ || memory_.over(); }
   Instant deadline() const {
-    return away_since_ + (was_connected_ ? options_.resume_budget : options_.join_deadline);
+    const auto end = away_since_ + (was_connected_ ? options_.resume_budget : options_.join_deadline);
+    return duplicate_ ? std::min(end, duplicate_since_ + options_.duplicate_patience) : end;
   }
   bool out_of_time() const { return Clock::now() >= deadline(); }
 
@@ -170,23 +186,45 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   // deadline, where one last try is made.
   Duration next_wait() {
     const auto wait = std::min(options_.first_retry * (1 << std::min(failures_++, 16)), options_.max_retry);
-    const auto now = Clock::now();
-    const auto left = deadline() - now;
-    if (now - away_since_ >= std::chrono::seconds(5) && now >= next_notice_) {
-      next_notice_ = now + std::max<Duration>(now - away_since_, std::chrono::seconds(5));
-      notice("cannot reach", fmt::format("{}; trying for {} more", failure_.why, human(left)));
-    }
+    const auto left = deadline() - Clock::now();
+    // Who takes a connection and does not speak as a rendezvous is most likely none.
+    const auto silence = failed_in_handshake_ ? std::chrono::seconds(3) : std::chrono::seconds(5);
+    if (Clock::now() - away_since_ >= silence && !duplicate_) say_failure();
     const auto jittered =
         wait / 2 +
         Duration(static_cast<std::int64_t>(static_cast<double>(wait.count()) / 2 * share_(random_)));
     return std::min<Duration>(jittered, left);
   }
 
+  /// The longer it lasts the rarer.
+  void say_failure() {
+    const auto now = Clock::now();
+    if (now < next_notice_) return;
+    next_notice_ = now + std::max<Duration>(now - away_since_, std::chrono::seconds(5));
+    notice(busy_ ? "not let in by" : "cannot reach",
+           fmt::format("{}; trying for {} more", failure_.why, human(deadline() - now)));
+  }
+
+  /// An agent that was started anew after a crash finds its old connection there until the daemon gives that up.
+  bool may_be_a_dead_connection(const Refused& refused) {
+    const auto now = Clock::now();
+    if (!duplicate_) {
+      duplicate_since_ = now;
+      notice("refused by", fmt::format("{}; trying for {} more, in case that one is gone", refused.reason,
+                                       human(options_.duplicate_patience)));
+    }
+    duplicate_ = refused;
+    return now < duplicate_since_ + options_.duplicate_patience;
+  }
+
   void give_up() {
-    const auto reason =
-        fmt::format("the rendezvous {} could not be reached {} {}: {}", options_.endpoint.text(),
-                    was_connected_ ? "again within" : "within",
-                    human(was_connected_ ? options_.resume_budget : options_.join_deadline), failure_.why);
+    end_with(fmt::format("the rendezvous {} could not be reached {} {}: {}", options_.endpoint.text(),
+                         was_connected_ ? "again within" : "within",
+                         human(was_connected_ ? options_.resume_budget : options_.join_deadline),
+                         failure_.why));
+  }
+
+  void end_with(const std::string& reason) {
     on_message(
         JobEnded{Outcome{OutcomeKind::rendezvous_failed, reason, {}, {}, options_.policy.max_restarts}});
   }
@@ -226,10 +264,13 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   OwnAddresses addresses_told_;
   Instant away_since_{};
   Instant next_notice_{};
-  std::optional<Instant> duplicate_since_;
+  std::optional<Refused> duplicate_;  ///< the last word of a daemon where another agent has this node's name
+  Instant duplicate_since_{};
   bool was_connected_ = false;
-  bool standing_ = false;     ///< the daemon that was there last
-  bool was_refused_ = false;  ///< the connection that is ending now
+  bool standing_ = false;             ///< the daemon that was there last
+  bool was_refused_ = false;          ///< the connection that is ending now
+  bool failed_in_handshake_ = false;  ///< the last try
+  bool busy_ = false;                 ///< the last try was refused for want of room
   bool closed_ = false;
   int failures_ = 0;
   std::minstd_rand random_;

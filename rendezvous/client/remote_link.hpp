@@ -4,7 +4,8 @@
 //
 // The agent sees the daemon's messages only. Two of them may come from the link itself: JobEnded with
 // rendezvous_failed, when the daemon could not be reached in time, and Refused, when it will not have this
-// node. After either, and after the daemon's own, the link does not connect any more.
+// node. After either, and after the daemon's own, the link does not connect any more. A daemon that cannot be trusted
+// (TLS) ends a node that was never in at once; one that was in waits for it to be mended as for one that is away.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -40,15 +41,16 @@ struct RemoteLinkOptions {
   Duration resume_budget = s(60);   ///< for each broken connection, to the next one
   Duration connect_timeout = s(5);  ///< for each address that is tried
   Duration handshake_timeout = s(10);
-  Duration first_retry = ms(50);  ///< doubles up to max_retry; each wait is 50 to 100 % of it
+  Duration handshake_notice = s(4);  ///< a handshake without an answer is told after so long
+  Duration first_retry = ms(50);     ///< doubles up to max_retry; each wait is 50 to 100 % of it
   Duration max_retry = s(2);
   Duration linger = s(2);  ///< after close(), for the last words to get through
   Duration standing_patience =
       s(20);  ///< how long a standing daemon is given to come back before `unreachable` is called for it
   Duration duplicate_patience =
-      s(20);  ///< how long "this node is here already" is taken for a dead connection
+      s(20);  ///< how long "this node is here already" is taken for a dead connection; then it is final
 
-  /// Lines for the user: cannot reach, lost, back again. Few: the second of a kind comes after 5 s, then ever
+  /// Lines for the user: cannot reach, refused, lost, back again. Few: the second of a kind comes after 5 s, then ever
   /// later.
   std::function<void(const std::string&)> notice;
   /// Called when a try to connect has failed, before the wait for the next one; once it was there and was a standing

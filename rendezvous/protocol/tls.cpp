@@ -1,14 +1,17 @@
 #include "rendezvous/protocol/tls.hpp"
 
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
+#include <cstring>
 
 #include "rendezvous/protocol/codec.hpp"
 
@@ -68,22 +71,62 @@ std::string warning_about(const std::string& key) {
   return "TLS key " + key + " can be read or changed by others than its owner; chmod 600 it";
 }
 
-Connection::Ending ending_of_handshake(const error_code& error, TlsSide side) {
+/// Whoever ends in the middle of it has agreed to nothing and refused nothing.
+Connection::Ending ending_of_handshake(const error_code& error, TlsSide side, const std::string& distrust) {
   using Kind = Connection::Ending::Kind;
-  const bool of_tls = error.category() == boost::asio::error::get_ssl_category();
+  const bool of_tls =
+      error.category() == boost::asio::error::get_ssl_category() &&
+      ERR_GET_REASON(static_cast<unsigned long>(error.value())) != SSL_R_UNEXPECTED_EOF_WHILE_READING;
+  if (!of_tls) return {Kind::closed, "the TLS handshake failed: the peer closed the connection"};
   const bool hint = side == TlsSide::peer && error.message().find(kNoTls) != std::string::npos;
-  const std::string why = of_tls ? error.message() : "the peer closed the connection";
-  return {Kind::not_secured, "the TLS handshake failed: " + why + (hint ? "; it may not speak TLS" : "")};
+  return {Kind::not_secured, "the TLS handshake failed: " + error.message() +
+                                 (distrust.empty() ? "" : ": " + distrust) +
+                                 (hint ? "; it may not speak TLS" : "")};
+}
+
+std::string text_of(const GENERAL_NAME& name) {
+  int kind = 0;
+  const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(&name, &kind));
+  if (kind != GEN_DNS && kind != GEN_IPADD) return "";
+  const auto size = static_cast<std::size_t>(ASN1_STRING_length(value));
+  const auto* bytes = ASN1_STRING_get0_data(value);
+  if (kind == GEN_DNS) return {reinterpret_cast<const char*>(bytes), size};
+  boost::asio::ip::address_v4::bytes_type v4;
+  boost::asio::ip::address_v6::bytes_type v6;
+  if (size == v4.size()) {
+    std::memcpy(v4.data(), bytes, size);
+    return boost::asio::ip::address_v4(v4).to_string();
+  }
+  if (size != v6.size()) return "";
+  std::memcpy(v6.data(), bytes, size);
+  return boost::asio::ip::address_v6(v6).to_string();
+}
+
+/// "10.0.0.1, node1"; "nobody".
+std::string names_in(X509* certificate) {
+  const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)),
+      GENERAL_NAMES_free);
+  std::string listed;
+  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i)
+    if (const auto name = text_of(*sk_GENERAL_NAME_value(names.get(), i)); !name.empty())
+      listed += (listed.empty() ? "" : ", ") + name;
+  return listed.empty() ? "nobody (it has no subjectAltName)" : listed;
 }
 
 class TlsConnection : public Connection {
  public:
   TlsConnection(TcpSocket socket, std::string peer, std::shared_ptr<Tls> tls, const std::string& host)
-      : Connection(std::move(peer)), tls_(std::move(tls)), stream_(std::move(socket), tls_->context) {
+      : Connection(std::move(peer)),
+        tls_(std::move(tls)),
+        host_(host.substr(0, host.find('%'))),
+        stream_(std::move(socket), tls_->context) {
     error_code ignored;  // later without it (Nagle), but not wrong
     stream_.next_layer().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-    if (tls_->side == TlsSide::peer)
-      stream_.set_verify_callback(ssl::host_name_verification(host.substr(0, host.find('%'))), ignored);
+    const auto believe = [this](bool chain_is_good, ssl::verify_context& context) {
+      return this->believe(chain_is_good, context);
+    };
+    stream_.set_verify_callback(believe, ignored);
   }
 
  private:
@@ -102,10 +145,27 @@ class TlsConnection : public Connection {
                             });
   }
 
+  /// Asked for each certificate of the chain, from the authority's down to the peer's own.
+  bool believe(bool chain_is_good, ssl::verify_context& context) {
+    X509_STORE_CTX* store = context.native_handle();
+    const bool of_daemon = tls_->side == TlsSide::peer;
+    if (!chain_is_good) {
+      const int why = X509_STORE_CTX_get_error(store);
+      distrust_ = std::string(of_daemon ? "the daemon's" : "the peer's") +
+                  " certificate is not one of the named authority (tls_ca, --tls-ca) that is good now: " +
+                  X509_verify_cert_error_string(why);
+      return false;
+    }
+    if (!of_daemon || ssl::host_name_verification(host_)(true, context)) return true;
+    distrust_ = "the daemon's certificate names " + names_in(X509_STORE_CTX_get_current_cert(store)) +
+                ", and " + host_ + " was wanted";
+    return false;
+  }
+
   void shake_hands() {
     const auto role = tls_->side == TlsSide::daemon ? Stream::server : Stream::client;
     stream_.async_handshake(role, [self = self()](const error_code& error) {
-      if (error) return self->failed_to_secure(ending_of_handshake(error, self->tls_->side));
+      if (error) return self->failed_to_secure(ending_of_handshake(error, self->tls_->side, self->distrust_));
       self->secured_ = true;
       if (self->held_back_ != nullptr) self->write_all(*std::exchange(self->held_back_, nullptr));
       self->read_some();
@@ -161,6 +221,8 @@ class TlsConnection : public Connection {
 
   using Stream = ssl::stream<TcpSocket>;
   std::shared_ptr<Tls> tls_;
+  std::string host_;      ///< whom the daemon's certificate has to name
+  std::string distrust_;  ///< why the other side's certificate was not accepted
   Stream stream_;
   std::array<char, kTlsReadBytesAtOnce> in_;
   const std::string* held_back_ = nullptr;  ///< to be written once the handshake is over

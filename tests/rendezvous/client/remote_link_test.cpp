@@ -81,6 +81,78 @@ TEST_F(RemoteLinkTest, ADaemonThatAcceptsAndSaysNothingIsNotWaitedForForEver) {
       << a.last<JobEnded>()->outcome.reason;
 }
 
+TEST_F(RemoteLinkTest, C5_WhoTakesConnectionsAndSaysNothingIsToldBeforeTheHandshakesTimeIsOver) {
+  boost::asio::ip::tcp::acceptor mute(io_, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  endpoint_ = Endpoint{"127.0.0.1", mute.local_endpoint().port()};
+  auto options = link_options("a");
+  options.handshake_notice = milliseconds(50);
+  auto& a = agent(options);
+  ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }, seconds(5)));
+  EXPECT_NE(a.notices[0].find("cannot reach the rendezvous at " + endpoint_.text() +
+                              ": it takes connections and has not answered for 50 ms; trying for "),
+            std::string::npos)
+      << a.notices[0];
+}
+
+// Field report: a second node of the same name was told after 7 s, and that it could not reach the rendezvous.
+TEST_F(RemoteLinkTest, ANameThatIsTakenIsSaidAtOnceAndIsFinalAfterAWhile) {
+  start_daemon();
+  auto& first = agent("a");
+  ASSERT_TRUE(run_until([&] { return first.last<Waiting>() != nullptr; }));
+  auto options = link_options("a");
+  options.incarnation = "another";
+  options.duplicate_patience = milliseconds(300);
+  auto& second = agent(options);
+  ASSERT_TRUE(run_until([&] { return !second.notices.empty(); }, seconds(2)));
+  EXPECT_NE(second.notices[0].find("refused by the rendezvous at " + endpoint_.text() +
+                                   ": a node 'a' is here already, connected from 127.0.0.1:"),
+            std::string::npos)
+      << second.notices[0];
+  EXPECT_NE(second.notices[0].find("trying for 0.3 s more"), std::string::npos) << second.notices[0];
+  ASSERT_TRUE(run_until([&] { return second.last<Refused>() != nullptr; }));
+  EXPECT_EQ(second.last<Refused>()->code, RefusalCode::duplicate_node);
+  EXPECT_EQ(second.notices.size(), 1u);
+}
+
+TEST_F(RemoteLinkTest, WhoseNameWasTakenDoesNotRunTheJobAnewWhenItHasEnded) {
+  policy_.min_nodes = 1;
+  policy_.last_call = milliseconds(1);
+  start_daemon();
+  auto& first = agent("a");
+  ASSERT_TRUE(run_until([&] { return first.last<Assignment>() != nullptr; }));
+  auto options = link_options("a");
+  options.incarnation = "another";
+  auto& second = agent(options);
+  ASSERT_TRUE(run_until([&] { return !second.notices.empty(); }));
+  first.link->send(WorkersSucceeded{1});
+  ASSERT_TRUE(run_until([&] { return second.last<Refused>() != nullptr; }));
+  EXPECT_EQ(second.last<Refused>()->code, RefusalCode::job_over);
+  EXPECT_NE(second.last<Refused>()->reason.find("another agent of node 'a' was in it to its end"),
+            std::string::npos)
+      << second.last<Refused>()->reason;
+  EXPECT_EQ(second.last<Assignment>(), nullptr);
+  auto later = link_options("a");
+  later.incarnation = "a later run";
+  auto& third = agent(later);
+  EXPECT_TRUE(run_until([&] { return third.last<Assignment>() != nullptr; })) << "the id may be used again";
+}
+
+// The dead connection's end sets its name free, whatever becomes of that run.
+TEST_F(RemoteLinkTest, AfterADeadConnectionOfItsNameANodeBeginsTheNextRun) {
+  policy_.min_nodes = 1;
+  policy_.last_call = milliseconds(1);
+  policy_.closed_grace = milliseconds(1);
+  start_daemon();
+  auto& first = agent("a");
+  ASSERT_TRUE(run_until([&] { return first.last<Assignment>() != nullptr; }));
+  auto options = link_options("a");
+  options.incarnation = "another";
+  auto& second = agent(options);
+  ASSERT_TRUE(run_until([&] { return !second.notices.empty(); }));
+  first.link.reset();
+  EXPECT_TRUE(run_until([&] { return second.last<Assignment>() != nullptr; }));
+}
+
 TEST_F(RemoteLinkTest, ADaemonThatFallsSilentIsLeft) {
   auto quick = options();
   quick.heartbeat_interval = milliseconds(40);

@@ -152,11 +152,38 @@ TEST_F(TlsTest, ADaemonIsBelievedOnlyWithItsNameAndItsAuthority) {
   elsewhere.authority.clear();
   start_daemon(secured(elsewhere));
   EXPECT_THAT(why_not(secured_link("a", authority_.authority_only())),
-              HasSubstr("certificate verify failed"));
+              HasSubstr("the daemon's certificate names 10.9.8.7, and 127.0.0.1 was wanted"));
   stop_daemon();
   start_daemon(secured());
-  EXPECT_THAT(why_not(secured_link("a", other_.authority_only())), HasSubstr("certificate verify failed"));
+  EXPECT_THAT(why_not(secured_link("a", other_.authority_only())),
+              HasSubstr("the daemon's certificate is not one of the named authority (tls_ca, --tls-ca)"));
   EXPECT_TRUE(daemon_->jobs().empty());
+}
+
+// Field report: a certificate for another address was tried for ten minutes.
+TEST_F(TlsTest, D9_WhatNoWaitingMendsIsFinalAtOnce) {
+  start_daemon(secured());
+  auto& a = agent(secured_link("a", other_.authority_only()));
+  ASSERT_TRUE(run_until([&] { return a.last<JobEnded>() != nullptr; }, std::chrono::seconds(5)));
+  EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::rendezvous_failed);
+}
+
+TEST_F(TlsTest, D9_ANodeThatWasInWaitsForADaemonThatIsBeingMended) {
+  start_daemon(secured());
+  auto& a = agent(secured_link("a", authority_.authority_only()));
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  stop_daemon();
+  auto elsewhere = authority_.sign("elsewhere", "IP:10.9.8.7");
+  elsewhere.authority.clear();
+  start_daemon(secured(elsewhere));
+  ASSERT_TRUE(run_until([&] {
+    return log().find("the TLS handshake failed") != std::string::npos ||
+           log().find("alert") != std::string::npos;
+  }));
+  stop_daemon();
+  start_daemon(secured());
+  EXPECT_TRUE(run_until([&] { return daemon_->sessions() > 0 && !daemon_->jobs().empty(); }));
+  EXPECT_EQ(a.last<JobEnded>(), nullptr);
 }
 
 TEST_F(TlsTest, D9_PlainAndTlsAreToldApart) {
