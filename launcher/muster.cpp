@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   } catch (const boost::system::system_error& error) {
     const bool few = error.code() == boost::system::errc::too_many_files_open;
     return complain(
-        Error{"this launcher failed", error.what(),
+        Error{"this launcher failed", few ? errno_text(EMFILE) : error.what(),
               few ? "raise the limit of open files, `ulimit -n`" : "the workers are ended with it"},
         agent::kLauncherFailedExitCode);
   } catch (const std::exception& error) {

@@ -84,6 +84,7 @@ class Supervisor {
   void on(const WorkerState& event, Instant now);
   void on(const GroupSwept& event, Instant now);
   void on(const StopSignal& event, Instant now);
+  bool is_echo(const StopSignal& event, Instant now);
   void on(const WarningSignal& event, Instant now);
   void on(const SignalPassedOn& event, Instant now);
   void on(const WorkerListens& event, Instant now);
@@ -159,6 +160,8 @@ class Supervisor {
   std::optional<rendezvous::Outcome> outcome_;  ///< by JobEnded, or why we give up
   int stop_signal_ = 0;
   int stop_signals_seen_ = 0;
+  StopSignal last_stop_signal_;
+  Instant last_stop_signal_at_{};
   std::optional<Duration> used_grace_;  ///< once workers of the newest round were killed
   std::vector<std::string> survivors_;
   bool finished_ = false;

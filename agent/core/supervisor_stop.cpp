@@ -48,7 +48,19 @@ void Supervisor::hear(const rendezvous::Refused& message, Instant now) {
 
 // ---- signals from outside --------------------------------------------------------------------------------
 
+// `timeout`, and some shells and batch systems, signal a process and then its whole group: nobody means a second signal
+// by that, and nobody presses Ctrl-C twice in a tenth of a second.
+bool Supervisor::is_echo(const StopSignal& event, Instant now) {
+  constexpr auto echo = std::chrono::milliseconds(100);
+  const bool known = stop_signals_seen_ > 0 && event.signal_number == last_stop_signal_.signal_number &&
+                     now - last_stop_signal_at_ < echo;
+  last_stop_signal_ = event;
+  last_stop_signal_at_ = now;
+  return known;
+}
+
 void Supervisor::on(const StopSignal& event, Instant now) {
+  if (is_echo(event, now)) return;
   ++stop_signals_seen_;
   if (stop_signals_seen_ > 1) return hurry(event.signal_number, now);
   // Once the job's end is known, a signal can only make it quicker.

@@ -79,13 +79,15 @@ TEST_F(AgentStopTest, ASecondSignalShortensTheGrace) {
   options.supervisor.graces.hurried = 50ms;
   const auto before = std::chrono::steady_clock::now();
   int sent = 0;
+  Instant next{};
   const AgentResult result =
       run({"ignore", "INT", "then", "touch", path("ready-{rank}"), "then", "wait"}, [&] {
-        if (std::filesystem::exists(path("ready-0")) && std::filesystem::exists(path("ready-1")) &&
-            sent < 2) {
-          ++sent;
-          ::kill(::getpid(), SIGINT);
-        }
+        const bool ready =
+            std::filesystem::exists(path("ready-0")) && std::filesystem::exists(path("ready-1"));
+        if (!ready || sent == 2 || std::chrono::steady_clock::now() < next) return;
+        ++sent;
+        ::kill(::getpid(), SIGINT);
+        next = std::chrono::steady_clock::now() + 200ms;  // sooner it would be the same one
       });
   EXPECT_EQ(result.exit_code, 130);
   EXPECT_LT(std::chrono::steady_clock::now() - before, 5s);

@@ -95,15 +95,29 @@ TEST(SupervisorStop, ASecondSignalShortensTheGraceAThirdKills) {
   scene.happens(StopSignal{SIGINT});
   EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
   EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGINT}}));
+  scene.now += 200ms;
   scene.happens(StopSignal{SIGINT});
   EXPECT_EQ(scene.group_signals(), (Pairs{{0, SIGKILL}}));
+}
+
+TEST(SupervisorStop, F2_TheSameSignalTwiceAtOnceIsOne) {
+  Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM});
+  const auto deadline = scene.now + 60s;
+  scene.now += 2ms;
+  scene.happens(StopSignal{SIGTERM});
+  EXPECT_EQ(scene.supervisor->wake_at(), deadline)
+      << "`timeout` signals its child and then the child's group";
+  scene.happens(StopSignal{SIGINT});
+  EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s) << "another one is meant";
 }
 
 TEST(SupervisorStop, TheGraceThatIsToldIsTheOneThatWasGiven) {
   for (const auto& [signals, grace] : {std::pair{1, Duration(60s)}, {2, Duration(3s)}, {3, Duration(0s)}}) {
     Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
     scene.runs();
-    for (int count = 0; count < signals; ++count) scene.happens(StopSignal{SIGINT});
+    for (int count = 0; count < signals; ++count, scene.now += 200ms) scene.happens(StopSignal{SIGINT});
     scene.ends_with_output(0, ExitCause::signalled(SIGKILL));
     scene.swept();
     ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
@@ -294,6 +308,7 @@ TEST(SupervisorStop, F4_ASecondSignalReachesThoseThatWereAskedToSave) {
   scene.runs();
   scene.happens(WorkerListens{0});
   scene.happens(StopSignal{SIGTERM});
+  scene.now += 200ms;
   scene.happens(StopSignal{SIGTERM});
   EXPECT_EQ(scene.main_signals(), (Pairs{{0, SIGTERM}}));
   EXPECT_EQ(scene.supervisor->wake_at(), scene.now + 3s);
@@ -349,7 +364,7 @@ TEST(SupervisorStop, F2_OfAJobThatIsOverASignalTellsTheTimeThatIsLeft) {
 TEST(SupervisorStop, WhatIsKilledAtOnceIsSaidSo) {
   Scene scene(1, with_graces({.stop = 20s}));
   scene.runs();
-  for (int count = 0; count < 3; ++count) scene.happens(StopSignal{SIGINT});
+  for (int count = 0; count < 3; ++count, scene.now += 200ms) scene.happens(StopSignal{SIGINT});
   EXPECT_THAT(scene.said(), HasSubstr("1 of 1 workers are killed at once"));
 }
 
