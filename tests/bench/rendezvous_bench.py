@@ -51,12 +51,14 @@ def own_figures(options):
 
 
 def torch_s(options, agents, limit_s):
+    """(seconds, why there are none)."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_rendezvous.py")
     done = subprocess.run([options.torch, script, str(agents), str(limit_s)], capture_output=True, text=True, check=False)
     words = done.stdout.split()
-    if not words:
-        sys.exit(f"torch_rendezvous.py: {done.stderr}")
-    return None if words[-1] == "late" else float(words[-1])
+    if not words:  # PyTorch's threads crash now and then
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return None, f"ended with code {done.returncode}: {last}"
+    return (None, f"not within {PEER_LIMIT_S} s") if words[-1] == "late" else (float(words[-1]), "")
 
 
 def beside_torchrun(options):
@@ -64,10 +66,10 @@ def beside_torchrun(options):
     print("\n| Agents | torchrun's dynamic rendezvous | muster | Ratio |\n|---|---|---|---|")
     agents = 4
     while True:
-        peer_s = torch_s(options, agents, 5 if options.quick else PEER_LIMIT_S)
+        peer_s, why = torch_s(options, agents, 5 if options.quick else PEER_LIMIT_S)
         own_s = load(options, "--agents", agents)["formed_s"]
         if peer_s is None:
-            print(f"| {agents} | not within {PEER_LIMIT_S} s | {own_s:.3f} s | |")
+            print(f"| {agents} | {why} | {own_s:.3f} s | |")
             return
         print(f"| {agents} | {peer_s:.2f} s | {own_s:.3f} s | {peer_s / own_s:.0f} |", flush=True)
         if options.quick:

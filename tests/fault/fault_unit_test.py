@@ -177,6 +177,21 @@ class Proofs(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "35 steps are repeated, more than the 20"):
             self.follow(*steps(1, 55), failed, resumed(20, 20 * 128), *steps(21, 55), resumed(20, 20 * 128))
 
+    def test_one_line_of_a_worker_that_was_stopped_in_mid_step_belongs_to_nobody(self):
+        def follow(stopped, *events):
+            ledger = Ledger(20, 64, [2])
+            ledger.some_were_stopped = stopped
+            for event in events:
+                ledger.event(event)
+            return ledger
+        late = [*steps(1, 35), resumed(20, 20 * 128), *steps(21, 23), *steps(36, 36), *steps(24, 60)]
+        ledger = follow(True, *late)
+        self.assertEqual((ledger.step, ledger.repeated, ledger.resumes), (60, 15, 1))
+        with self.assertRaisesRegex(AssertionError, "step 36 follows step 23"):
+            follow(False, *late)
+        with self.assertRaisesRegex(AssertionError, "step 36 follows step 23"):
+            follow(True, *late[:40], *steps(36, 36))
+
     def test_a_position_that_no_world_can_reach_is_found(self):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
             self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1))

@@ -16,6 +16,10 @@ class Ledger:
         self.repeated = 0
         self.resumes = 0
         self.drained_at = None
+        # Rank 0 of a host that was stopped in the middle of a step, and was lost, writes that one step down when the host goes
+        # on, into the lines of those that took over: once after each resume, and it belongs to nobody.
+        self.some_were_stopped = False
+        self._of_the_stopped = None
         self.failed_saves = 0  # told by the trainer (a full disk), since the last resume
         self.damaged = 0  # checkpoints, on purpose
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
@@ -34,6 +38,9 @@ class Ledger:
             self.failed_saves += 1
 
     def _step(self, step):
+        if step == self._of_the_stopped and step != self.step + 1:
+            self._of_the_stopped = None
+            return
         if step == 1 and self.step != 0:  # there was no checkpoint yet
             self._go_back(0)
             self._place = (0, 0, 0)
@@ -57,6 +64,8 @@ class Ledger:
         allowed = self.every * (1 + self.failed_saves) + self.allowed_more
         assert back <= allowed, f"samples: {back} steps are repeated, more than the {allowed} since the checkpoint"
         self.failed_saves = 0
+        if self.some_were_stopped:
+            self._of_the_stopped = self.step + 1
         self.repeated += back
         self.resumes += 1
         self.step = step
@@ -86,6 +95,7 @@ def check(run):
                     [n * per_node for n in range(low, high + 1)])
     # A checkpoint that is written in the background counts once it is whole: the one before it may have to do.
     in_the_air = 0 if "--checkpoint-wait" in program or program[0] == "python" else 1
+    ledger.some_were_stopped = any("SIGSTOP" in text or text.startswith("stop ") for _, text in run.said)
     ledger.damaged = run.damaged_checkpoints
     ledger.allowed_more = (run.damaged_checkpoints + in_the_air) * ledger.every
     for _, event in run.metrics():
