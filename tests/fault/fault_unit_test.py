@@ -198,6 +198,10 @@ class Proofs(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
             self.follow(*steps(1, 20), resumed(20, 20 * 256))
 
+    def test_the_last_batch_of_an_epoch_may_be_short(self):
+        epoch = {"event": "epoch", "step": 20}
+        self.follow(*steps(1, 20), epoch, resumed(20, 20 * 64 - 17))
+
     def test_growth_is_seen_between_troughs(self):
         self.assertEqual(proof_leftovers.growth([(10, 100), (30, 900)] * 16), (0, 0))
         self.assertEqual(proof_leftovers.growth([(10 + n, 100) for n in range(32)]), (16, 0))

@@ -25,6 +25,7 @@ class Ledger:
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
         self.position = 0  # samples that the checked steps have used, as far as the places tell
         self._place = (0, 0, 0)  # step, epoch and position of the last resume
+        self._epoch_ends = set()  # their steps
 
     def event(self, event):
         kind = event["event"]
@@ -32,6 +33,8 @@ class Ledger:
             self._step(event["step"])
         elif kind == "resumed":
             self._resumed(event)
+        elif kind == "epoch":
+            self._epoch_ends.add(event["step"])
         elif kind == "drained" and event["saved"]:
             self.drained_at = event["step"]
         elif kind == "checkpoint_failed":
@@ -71,12 +74,15 @@ class Ledger:
         self.step = step
 
     def _check_position(self, step, epoch, position):
-        """In one epoch every step eats a whole batch of one of the possible worlds."""
+        """In one epoch every step but its last eats a whole batch of one of the possible worlds."""
         last_step, last_epoch, last_position = self._place
         self._place = (step, epoch, position)
         if epoch != last_epoch or step <= last_step:
             return
         eaten, steps = position - last_position, step - last_step
+        if step in self._epoch_ends:
+            self.position += eaten
+            return
         low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
         self.position += eaten
         assert low <= eaten <= high and eaten % self.batch == 0, (
