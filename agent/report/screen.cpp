@@ -98,8 +98,11 @@ std::string failure_screen(const JobReport& report, const WorkerFailure& first) 
   const bool started = first.cause.kind != ExitCause::Kind::start_failed;
   ExitCause bare = first.cause;
   bare.evidence.clear();
+  const std::string next = report.survivors.empty()
+                               ? advice.next
+                               : survivors_text(report) + "; end it before the job starts again";
   std::string text = fmt::format("muster: job {} FAILED: rank {} on {} {}{}; {}\n\n", report.run_id,
-                                 first.rank, first.node, bare.sentence(), advice.guess, advice.next);
+                                 first.rank, first.node, bare.sentence(), advice.guess, next);
   text += field(
       "first failure",
       fmt::format("rank {} (local {}) on {}{}, {}round {}, {}, {}", first.rank, first.local_rank, first.node,

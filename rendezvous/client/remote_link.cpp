@@ -120,7 +120,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
  private:
   asio::awaitable<void> stay_connected() {
     while (!over()) {
-      auto socket = co_await connect_to(io_, options_.endpoint, options_.connect_timeout, stop_);
+      auto socket =
+          co_await connect_to(io_, options_.endpoint, until_deadline(options_.connect_timeout), stop_);
       if (over()) co_return;
       if (socket) {
         ++statistics_.connections;
@@ -169,8 +170,12 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     return own;
   }
 
+  /// Whoever answers late is not waited for beyond the deadline.
+  Duration until_deadline(Duration at_most) const {
+    return std::clamp<Duration>(deadline() - Clock::now(), std::chrono::milliseconds(100), at_most);
+  }
   LinkSession::Timing timing() const {
-    return {options_.handshake_timeout, options_.handshake_notice, options_.linger};
+    return {until_deadline(options_.handshake_timeout), options_.handshake_notice, options_.linger};
   }
   LinkSession::Security security() const {
     return {options_.token ? &*options_.token : nullptr, options_.tls, options_.endpoint.host};
@@ -201,8 +206,9 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     const auto now = Clock::now();
     if (now < next_notice_) return;
     next_notice_ = now + std::max<Duration>(now - away_since_, std::chrono::seconds(5));
-    notice(busy_ ? "not let in by" : "cannot reach",
-           fmt::format("{}; trying for {} more", failure_.why, human(deadline() - now)));
+    notice(
+        busy_ ? "not let in by" : "cannot reach",
+        fmt::format("{}; trying for {} more", failure_.why, human(std::max<Duration>(deadline() - now, {}))));
   }
 
   /// An agent that was started anew after a crash finds its old connection there until the daemon gives that up.

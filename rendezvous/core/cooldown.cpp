@@ -38,9 +38,16 @@ void Cooldown::forget_old(Instant now) {
 }
 
 int Cooldown::strikes(const NodeId& node, Instant now) const {
+  return strikes_since(node, now - policy_.cooldown_memory);
+}
+
+int Cooldown::strikes_of_late(const NodeId& node, Instant now) const {
+  return strikes_since(node, now - std::min<Duration>(std::chrono::minutes(1), policy_.cooldown_memory));
+}
+
+int Cooldown::strikes_since(const NodeId& node, Instant horizon) const {
   const auto found = strikes_.find(node);
   if (found == strikes_.end()) return 0;
-  const Instant horizon = now - policy_.cooldown_memory;
   return static_cast<int>(
       std::count_if(found->second.begin(), found->second.end(), [&](Instant at) { return at > horizon; }));
 }

@@ -26,6 +26,8 @@ class Cooldown {
   std::optional<Instant> until(const NodeId& node, Instant now) const;
 
   int strikes(const NodeId& node, Instant now) const;
+  /// Of the last minute.
+  int strikes_of_late(const NodeId& node, Instant now) const;
 
   /// All that are passed over now, in order.
   std::vector<NodeId> cooling(Instant now) const;
@@ -37,6 +39,7 @@ class Cooldown {
 
  private:
   void forget_old(Instant now);
+  int strikes_since(const NodeId& node, Instant horizon) const;
 
   JobPolicy policy_;
   Strikes strikes_;

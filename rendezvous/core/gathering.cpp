@@ -36,7 +36,8 @@ void note_roster(Gathering& gathering, const Roster& roster, const JobPolicy& po
 
 GatherVerdict decide(const Gathering& gathering, const Roster& roster, const JobPolicy& policy,
                      Duration settle_window, Instant now) {
-  if (roster.here >= policy.max_nodes) return GatherVerdict::form;
+  // Spares may be enough; but whoever has just stopped its workers keeps its place, and asks for it in a moment.
+  if (roster.here >= policy.max_nodes && roster.rejoining == 0) return GatherVerdict::form;
   const bool late = now >= deadline(gathering, policy);
   if (roster.here < policy.min_nodes) return late ? GatherVerdict::give_up : GatherVerdict::wait;
   return late || now >= early_end(gathering, roster, policy, settle_window) ? GatherVerdict::form

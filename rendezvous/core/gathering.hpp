@@ -20,8 +20,9 @@ struct Gathering {
 };
 
 struct Roster {
-  int here = 0;    ///< could sit in a round now
-  int coming = 0;  ///< belong to the job, will be here soon or be lost
+  int here = 0;       ///< could sit in a round now
+  int coming = 0;     ///< belong to the job, will be here soon or be lost
+  int rejoining = 0;  ///< of them: of the last round, and connected
 };
 
 enum class GatherVerdict { wait, form, give_up };

@@ -263,11 +263,11 @@ std::optional<Refused> Job::refusal(const NodeOffer& offer, Instant now) const {
     return Refused{RefusalCode::limit_reached, fmt::format("{} are here already, spares included",
                                                            count_of(policy_.max_nodes + max_spares, "node"))};
   const auto until = cooldown_.until(offer.node, now);
-  const int strikes = cooldown_.strikes(offer.node, now);
+  const int strikes = cooldown_.strikes_of_late(offer.node, now);
   if (until && strikes >= policy_.cooldown_refuse_after && members_.staying() >= policy_.min_nodes)
     return Refused{RefusalCode::cooling_down,
-                   fmt::format("{} failed {} times of late: it may come in again in {}", offer.node, strikes,
-                               human(*until - now))};
+                   fmt::format("{} failed {} times in the last minute: it may come in again in {}",
+                               offer.node, strikes, human(*until - now))};
   return std::nullopt;
 }
 

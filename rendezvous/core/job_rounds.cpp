@@ -141,7 +141,8 @@ std::optional<Instant> Job::running_wake() const {
 
 /// Nodes that cool down are passed over, unless min_nodes cannot be reached without them.
 Roster Job::roster() const {
-  return {std::max(usable_spares(), std::min(members_.available(), policy_.min_nodes)), members_.coming()};
+  return {std::max(usable_spares(), std::min(members_.available(), policy_.min_nodes)), members_.coming(),
+          members_.rejoining()};
 }
 
 /// Those who could sit in a round and do not cool down. A round that finishes takes in nobody, and neither
@@ -237,12 +238,14 @@ void Job::drain(std::string reason, std::optional<Outcome> outcome) {
 void Job::finish_drain() {
   if (ending_.outcome) return end(*ending_.outcome);
   if (members_.staying() == 0) return end(OutcomeKind::preempted, ending_.reason + ", and no node is left");
+  if (members_.staying() >= policy_.min_nodes) return stop_round(ending_.reason);
   const auto& seats = round_->state().seats;
+  // Its connection may have ended before the others were safe: then it is in the book no more.
   const auto leaver = std::find_if(seats.begin(), seats.end(), [&](const Seat& seat) {
     const Member* member = members_.find(seat.node);
-    return member && !member->leaving.empty();
+    return member ? !member->leaving.empty() : seat.gone && !seat.succeeded;
   });
-  if (leaver == seats.end() || members_.staying() >= policy_.min_nodes) return stop_round(ending_.reason);
+  if (leaver == seats.end()) return stop_round(ending_.reason);
   missing(leaver->node, "left", ending_.reason);
 }
 

@@ -48,6 +48,7 @@ void Membership::count(const NodeId& node, const Member& member, int sign) {
   if (available_now(member)) keep(available_, std::pair(member.arrival, node));
   if (member.away_until) keep(away_, std::pair(*member.away_until, node));
   if (coming_soon(member)) coming_ += sign;
+  if (coming_soon(member) && member.stand == Stand::between && member.connected()) rejoining_ += sign;
   if (member.leaving.empty()) staying_ += sign;
   if (member.stand == Stand::seated && member.away_until) seated_away_ += sign;
   if (const auto wish = member.offer.preferred_group_rank) {

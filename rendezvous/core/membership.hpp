@@ -66,6 +66,8 @@ class Membership {
 
   /// Will probably be available soon: between, or ready but away. Not those who leave.
   int coming() const { return coming_; }
+  /// Of them: connected, and had workers in the round that has just ended. They ask for the next one in a moment.
+  int rejoining() const { return rejoining_; }
   /// All who have not said that they leave.
   int staying() const { return staying_; }
 
@@ -92,6 +94,7 @@ class Membership {
   std::set<std::pair<Instant, NodeId>> away_;
   std::map<int, NodeId> claims_;
   int coming_ = 0;
+  int rejoining_ = 0;
   int staying_ = 0;
   int seated_away_ = 0;
 };

@@ -63,7 +63,7 @@ struct JobPolicy {
   Duration cooldown_base = s(10);  ///< after the second failure; doubles with each further one
   Duration cooldown_cap = s(600);
   Duration cooldown_memory = s(1800);  ///< a failure older than this is forgotten
-  int cooldown_refuse_after = 5;       ///< with this many failures a node is sent away, not parked
+  int cooldown_refuse_after = 5;  ///< with this many failures in a minute a node is sent away, not parked
 
   bool fixed_size() const { return min_nodes == max_nodes; }
   bool operator==(const JobPolicy&) const = default;

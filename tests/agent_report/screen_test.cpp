@@ -151,6 +151,9 @@ TEST(Screen, G4_WhatOutlivedSigkillIsNamedWhateverTheEnd) {
   JobReport report = sample_failed_job();
   report.survivors = {"pid 4711 (python3) is in state D and outlived SIGKILL"};
   EXPECT_THAT(render_report(report), HasSubstr("\n  still there    pid 4711 (python3) is in state D"));
+  EXPECT_THAT(render_report(report),
+              HasSubstr("; pid 4711 (python3) is in state D and outlived SIGKILL; end it "
+                        "before the job starts again\n\n"));
   report.outcome.kind = rendezvous::OutcomeKind::succeeded;
   EXPECT_THAT(render_report(report),
               HasSubstr(", but pid 4711 (python3) is in state D and outlived SIGKILL"));

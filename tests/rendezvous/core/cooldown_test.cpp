@@ -35,6 +35,15 @@ TEST(Cooldown, D15_OldFailuresAreForgotten) {
   EXPECT_EQ(cooldown.strikes("n1", start + 31min), 1);
 }
 
+TEST(Cooldown, D15_OnlyThoseOfTheLastMinuteCountForARefusal) {
+  Cooldown cooldown{JobPolicy{}};
+  for (int i = 0; i < 6; ++i) cooldown.strike("n1", start + i * 20s);
+  EXPECT_EQ(cooldown.strikes("n1", start + 100s), 6);
+  EXPECT_EQ(cooldown.strikes_of_late("n1", start + 100s), 3);
+  EXPECT_EQ(cooldown.strikes_of_late("n1", start + 3min), 0);
+  EXPECT_EQ(cooldown.strikes_of_late("n2", start), 0);
+}
+
 TEST(Cooldown, D15_AnOperatorPardons) {
   Cooldown cooldown{JobPolicy{}};
   EXPECT_FALSE(cooldown.clear("n1"));

@@ -43,6 +43,20 @@ TEST(Job, ASecondNodeOfTheSameNameIsRefusedNamingTheFirst) {
   EXPECT_FALSE(job.refusal(offer("n1", "2"), start)) << "a relaunch";
 }
 
+TEST(Job, D15_D16_OnlyWhoFailedFiveTimesInAMinuteIsSentAway) {
+  Job job("job", nodes(1, 2));
+  job.step(FromAgent{"n2", Join{offer("n2")}}, start);
+  for (const auto& [apart, sent_away] : {std::pair{Duration(10s), true}, {Duration(20s), false}}) {
+    JobSnapshot snapshot = job.snapshot(start);
+    for (int i = 4; i >= 0; --i) snapshot.strikes["n1"].push_back(start - i * apart);
+    const auto refused = Job::restore(snapshot, start).refusal(offer("n1"), start);
+    EXPECT_EQ(refused.has_value(), sent_away);
+    if (!refused) continue;
+    EXPECT_EQ(refused->code, RefusalCode::cooling_down);
+    EXPECT_EQ(refused->reason, "n1 failed 5 times in the last minute: it may come in again in 1 min 20 s");
+  }
+}
+
 TEST(Job, AnEndedJobRefusesStrangersAndTellsItsOwn) {
   Job job("job", nodes(1, 1));
   job.step(FromAgent{"n1", Join{offer("n1")}}, start);
