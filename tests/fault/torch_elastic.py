@@ -19,6 +19,10 @@ except ImportError:
     muster_worker = None
 
 
+# PyTorch 1's reader of weights alone knows no floats, which an optimizer's state has.
+SAFELY = {} if torch.__version__.startswith("1.") else {"weights_only": True}
+
+
 class Metrics:
     """JSON lines, by rank 0 alone."""
 
@@ -41,8 +45,8 @@ def batch_of(position, rank, world, size):
 class State:
     """What a checkpoint holds; rank 0 writes it, whole or not at all, and keeps the one before."""
 
-    def __init__(self, folder, model, optimizer):
-        self._folder, self._model, self._optimizer = folder, model, optimizer
+    def __init__(self, folder, model, optimizer, metrics):
+        self._folder, self._model, self._optimizer, self._metrics = folder, model, optimizer, metrics
         self.step = self.position = 0
         os.makedirs(folder, exist_ok=True)
 
@@ -59,6 +63,7 @@ class State:
             os.replace(path + ".new", path)
         except (OSError, RuntimeError) as error:
             print(f"checkpoint of step {self.step} not saved: {error}; training goes on", flush=True)
+            self._metrics.write("checkpoint_failed", step=self.step, why=str(error))
         for old in self.names()[3:]:
             os.unlink(os.path.join(self._folder, old))
 
@@ -67,10 +72,11 @@ class State:
         found, skipped = None, []
         for name in self.names() if dist.get_rank() == 0 else []:
             try:
-                found = torch.load(os.path.join(self._folder, name), weights_only=True)
+                found = torch.load(os.path.join(self._folder, name), **SAFELY)
                 break
             except Exception as error:  # whatever a damaged file leads to
                 skipped.append(f"{name}: {error}")
+                print(f"checkpoint skipped: {skipped[-1]}", flush=True)
         shared = [found]
         dist.broadcast_object_list(shared, src=0)
         if shared[0]:
@@ -126,8 +132,8 @@ def main():
     torch.manual_seed(7)
     model = DistributedDataParallel(torch.nn.Linear(16, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    state = State(options.checkpoint_dir, model, optimizer)
     metrics = Metrics(options.metrics_file, dist.get_rank() == 0)
+    state = State(options.checkpoint_dir, model, optimizer, metrics)
     resumed, skipped = state.load()
     if resumed:
         metrics.write("resumed", step=state.step, epoch=0, position=state.position, skipped=skipped)
