@@ -76,9 +76,7 @@ Result<void> read_nodes(LauncherOptions& options, const std::string& value) {
 }
 
 Result<void> read_id(std::string& id, const std::string& value) {
-  const bool plain = std::none_of(value.begin(), value.end(),
-                                  [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
-  if (value.empty() || value.size() > kMaxIdBytes || !plain)
+  if (value.empty() || value.size() > kMaxIdBytes || has_control_characters(value))
     return not_allowed(value, fmt::format("it takes 1 to {} bytes without control characters", kMaxIdBytes));
   id = value;
   return {};

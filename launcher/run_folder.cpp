@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <random>
@@ -17,6 +16,7 @@
 #include "base/endpoint.hpp"
 #include "base/file_name.hpp"
 #include "launcher/plan.hpp"
+#include "launcher/text.hpp"
 
 namespace muster::launcher {
 
@@ -32,8 +32,7 @@ Result<std::filesystem::path> made(const std::filesystem::path& folder) {
 // It is printed in lines, and in lines read by other programs.
 Result<void> check_name(const std::filesystem::path& folder) {
   const std::string name = folder.string();
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  if (std::none_of(name.begin(), name.end(), is_control)) return {};
+  if (!has_control_characters(name)) return {};
   return Error{name, "a folder of logs with a line break or another control character in its name", kNext};
 }
 

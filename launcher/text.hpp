@@ -14,6 +14,11 @@ inline std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
+inline bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
+}
+
 /// "a,b,,c" as "a", "b", "", "c"; an empty text as one empty part.
 inline std::vector<std::string> parts_of(const std::string& text, char separator) {
   std::vector<std::string> parts;

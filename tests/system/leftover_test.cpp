@@ -27,14 +27,17 @@ TEST(Leftover, G1_NoWorkerIsAliveTwoSecondsAfterKill9) {
   }
 }
 
+/// Two workers, each with a child in a session of its own; each says "up" once that is there.
+std::vector<std::string> with_grandchildren(const Job& job) {
+  const std::string file = job.folder / "grandchild-{rank}";
+  return muster_command("--nproc-per-node=2", "session-grandchild " + file + " 60000 then await " + file +
+                                                  " then out 1 up then wait");
+}
+
 TEST(Leftover, G1_GrandchildrenInSessionsOfTheirOwnGoToo) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     const Job job;
-    Program program(
-        muster_command("--nproc-per-node=2", "session-grandchild " + (job.folder / "grandchild-{rank}") +
-                                                 " 60000 then await " + (job.folder / "grandchild-{rank}") +
-                                                 " then out 1 up then wait"),
-        job.options());
+    Program program(with_grandchildren(job), job.options());
     ASSERT_TRUE(program.wait_for("up", 20s));
     program.signal(SIGKILL);
     ASSERT_EQ(program.wait(20s).code, 137);
@@ -56,11 +59,7 @@ pid_t pid_of_guard(const Program& program) {
 
 TEST(Leftover, G1_WhoKillsTheGuardAndThenMusterLeavesNothingEither) {
   const Job job;
-  Program program(
-      muster_command("--nproc-per-node=2", "session-grandchild " + (job.folder / "grandchild-{rank}") +
-                                               " 60000 then await " + (job.folder / "grandchild-{rank}") +
-                                               " then out 1 up then wait"),
-      job.options());
+  Program program(with_grandchildren(job), job.options());
   ASSERT_TRUE(program.wait_for("up", 20s));
   for (int time = 0; time < 2; ++time) {
     pid_t guard = -1;
