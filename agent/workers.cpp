@@ -82,6 +82,7 @@ Result<void> Workers::open_round_logs() {
   round.folder = options_.log_folder;
   round.first_rank = assignment_.first_rank;
   round.local_workers = options_.local_workers;
+  round.world_size = assignment_.world_size;
   logs_ = std::make_unique<RoundLogs>(executor_, options_.output, std::move(round));
   return logs_->open();
 }

@@ -3,22 +3,68 @@
 #include <algorithm>
 
 namespace muster::agent {
+namespace {
+constexpr std::uint64_t kRoomBetween = std::uint64_t{1} << 32;  // for lines that move; 2^32 lines in all
+}
 
 void LineCollapse::add(int worker, std::string_view text, Instant now) {
-  std::uint64_t& next = next_number_of_[worker];
   std::string key(text);
-  auto& numbers = numbers_of_text_[key];
-  const auto found = std::lower_bound(numbers.begin(), numbers.end(), next);
-  if (found != numbers.end()) {
-    waiting_[*found - first_number_].line.workers.insert(worker);
-    next = *found + 1;
+  const auto found = equal_line(worker, key);
+  if (found != waiting_.end() && move_before(found, worker)) {
+    auto& workers = found->second.line.workers;
+    if (workers.size() == 1) {
+      own_places_of_[*workers.begin()].erase(found->first);
+      share(*workers.begin(), found->first);
+    }
+    share(worker, found->first);
+    workers.insert(worker);
     return;
   }
-  const std::uint64_t number = first_number_ + waiting_.size();
-  numbers.push_back(number);
+  const Place place = (waiting_.empty() ? handed_on_ : waiting_.rbegin()->first) + kRoomBetween;
+  places_of_text_[key].insert(place);
+  own_places_of_[worker].insert(place);
   waiting_bytes_ += text.size();
-  waiting_.push_back({{{worker}, std::move(key)}, now + limits_.window});
-  next = number + 1;
+  waiting_.emplace_hint(waiting_.end(), place, Waiting{{{worker}, std::move(key)}, now + limits_.window});
+}
+
+void LineCollapse::share(int worker, Place place) {
+  Place& last = shared_place_of_[worker];
+  last = std::max(last, place);
+}
+
+/// The first that the worker's next line may join.
+LineCollapse::Lines::iterator LineCollapse::equal_line(int worker, const std::string& text) {
+  const auto places = places_of_text_.find(text);
+  if (places == places_of_text_.end()) return waiting_.end();
+  const auto shared = shared_place_of_.find(worker);
+  auto place = places->second.upper_bound(shared == shared_place_of_.end() ? 0 : shared->second);
+  const auto& own = own_places_of_[worker];
+  while (place != places->second.end() && own.contains(*place)) ++place;
+  return place == places->second.end() ? waiting_.end() : waiting_.find(*place);
+}
+
+/// What the worker alone wrote and stands after this line. False: there is no room for it.
+bool LineCollapse::move_before(Lines::iterator line, int worker) {
+  auto& own = own_places_of_[worker];
+  const std::vector<Place> later(own.upper_bound(line->first), own.end());
+  const Place before = line == waiting_.begin() ? handed_on_ : std::prev(line)->first;
+  const Place step = (line->first - before) / (later.size() + 1);
+  if (step == 0) return false;
+  Place to = before;
+  for (const Place from : later) {
+    to += step;
+    auto moving = waiting_.extract(from);
+    moving.key() = to;
+    Waiting& waiting = moving.mapped();
+    waiting.until = std::min(waiting.until, line->second.until);
+    auto& places = places_of_text_.at(waiting.line.text);
+    places.erase(from);
+    places.insert(to);
+    own.erase(from);
+    own.insert(to);
+    waiting_.insert(std::move(moving));
+  }
+  return true;
 }
 
 bool LineCollapse::complete(const Line& line) const {
@@ -28,7 +74,7 @@ bool LineCollapse::complete(const Line& line) const {
 std::vector<LineCollapse::Line> LineCollapse::take(Instant now) {
   std::vector<Line> out;
   while (!waiting_.empty()) {
-    const Waiting& oldest = waiting_.front();
+    const Waiting& oldest = waiting_.begin()->second;
     const bool may_go =
         oldest.until <= now || waiting_bytes_ > limits_.max_waiting_bytes || complete(oldest.line);
     if (!may_go) break;
@@ -38,19 +84,21 @@ std::vector<LineCollapse::Line> LineCollapse::take(Instant now) {
 }
 
 void LineCollapse::leave(std::vector<Line>& out) {
-  Line& line = waiting_.front().line;
-  const auto numbers = numbers_of_text_.find(line.text);
-  numbers->second.pop_front();
-  if (numbers->second.empty()) numbers_of_text_.erase(numbers);
+  const auto first = waiting_.begin();
+  handed_on_ = first->first;
+  Line& line = first->second.line;
+  const auto places = places_of_text_.find(line.text);
+  places->second.erase(handed_on_);
+  if (places->second.empty()) places_of_text_.erase(places);
+  if (line.workers.size() == 1) own_places_of_[*line.workers.begin()].erase(handed_on_);
   waiting_bytes_ -= line.text.size();
   out.push_back(std::move(line));
-  waiting_.pop_front();
-  ++first_number_;
+  waiting_.erase(first);
 }
 
 std::optional<Instant> LineCollapse::wake_at() const {
   if (waiting_.empty()) return std::nullopt;
-  return waiting_.front().until;
+  return waiting_.begin()->second.until;
 }
 
 }  // namespace muster::agent

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,8 +16,9 @@
 namespace muster::agent {
 
 /// A line waits, `window` at most, for the same line of the other workers; then it is handed on once, with all who
-/// wrote it. Each worker's lines keep their order, so a line joins only an equal one that stands after all that
-/// its writer has written so far. A worker that writes a line twice has it handed on twice.
+/// wrote it. Each worker's lines keep their order: a line joins only an equal one that stands after all that its
+/// writer has written so far, or before such lines of it as nobody shares, which move in front of that one then. A
+/// worker that writes a line twice has it handed on twice.
 class LineCollapse {
  public:
   struct Line {
@@ -41,21 +42,27 @@ class LineCollapse {
   std::optional<Instant> wake_at() const;
 
  private:
+  using Place = std::uint64_t;  ///< lines are handed on by their places, lowest first
   struct Waiting {
     Line line;
     Instant until;
   };
+  using Lines = std::map<Place, Waiting>;
 
   bool complete(const Line& line) const;
   void leave(std::vector<Line>& out);
+  Lines::iterator equal_line(int worker, const std::string& text);
+  bool move_before(Lines::iterator line, int worker);
+  void share(int worker, Place place);
 
   std::set<int> expected_;
   Limits limits_;
-  std::deque<Waiting> waiting_;
+  Lines waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::uint64_t first_number_ = 0;                                              // of waiting_.front()
-  std::unordered_map<std::string, std::deque<std::uint64_t>> numbers_of_text_;  // of those that wait
-  std::map<int, std::uint64_t> next_number_of_;  // the first that a worker's next line may join
+  Place handed_on_ = 0;                                              ///< up to here
+  std::unordered_map<std::string, std::set<Place>> places_of_text_;  ///< of those that wait
+  std::map<int, std::set<Place>> own_places_of_;                     ///< of lines that only this worker wrote
+  std::map<int, Place> shared_place_of_;  ///< the last line that it wrote with others
 };
 
 }  // namespace muster::agent

@@ -1,8 +1,11 @@
 #include "agent/logs/output_options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/file_name.hpp"
+#include "base/ranks.hpp"
 
 namespace muster::agent {
 
@@ -62,6 +65,15 @@ bool is_shown(const OutputOptions& options, Streams stream, int local_rank, int 
       names(options.redirects, stream, local_rank) && !names(options.tee, stream, local_rank);
   return !to_file_alone && lets_pass(options.console_local_ranks, local_rank) &&
          lets_pass(options.console_ranks, rank);
+}
+
+std::string filter_without_ranks(const OutputOptions& options, int world_size) {
+  const auto& filter = options.console_ranks;
+  if (!filter || filter->empty() || *filter->begin() < world_size) return "";
+  const std::string those = world_size == 1 ? "rank 0" : fmt::format("ranks 0-{}", world_size - 1);
+  return fmt::format(
+      "--ranks-filter lets {} pass, and this round has {}: the console shows nothing of it",
+      ranks_text(*filter), those);
 }
 
 std::string prefix_template(const OutputOptions& options, Streams stream, int local_rank) {

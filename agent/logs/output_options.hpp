@@ -46,6 +46,9 @@ std::filesystem::path log_file_of(const OutputOptions& options, const std::files
 /// Is a stream (Streams::out or Streams::err) of this worker shown on the console?
 bool is_shown(const OutputOptions& options, Streams stream, int local_rank, int rank);
 
+/// What to say of `--ranks-filter` when no rank of such a world passes it; empty: nothing.
+std::string filter_without_ranks(const OutputOptions& options, int world_size);
+
 /// The template of what stands before its lines there.
 std::string prefix_template(const OutputOptions& options, Streams stream, int local_rank);
 

@@ -44,6 +44,9 @@ std::set<int> RoundLogs::shown(Streams stream) const {
 }
 
 Result<void> RoundLogs::open() {
+  const auto unseen = filter_without_ranks(options_, round_.world_size);
+  if (!unseen.empty() && round_.first_rank == 0)
+    console_->say(Console::Stream::err, "muster: " + unseen + "\n");
   if (round_.folder.empty()) return {};
   const auto add = [this](const char* name, LineMatcher matcher,
                           std::initializer_list<decltype(&matched_out_)> to) -> Result<void> {

@@ -17,6 +17,7 @@ class RoundLogs {
     std::filesystem::path folder;  ///< of this job on this node; empty: no files
     int first_rank = 0;
     int local_workers = 1;
+    int world_size = 1;
   };
 
   /// `options` must outlive this, and this the workers' logs.
@@ -24,7 +25,7 @@ class RoundLogs {
   RoundLogs(const RoundLogs&) = delete;
   RoundLogs& operator=(const RoundLogs&) = delete;
 
-  /// Opens the files.
+  /// Opens the files; says it when the console will show nothing of the whole round.
   Result<void> open();
   WorkerLogOptions of(int local_rank) const;
 

@@ -58,6 +58,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   // What the session says.
   void on_welcome(const Welcome& welcome) override {
     standing_ = welcome.standing;
+    job_incarnation_ = welcome.job_incarnation;
     if (was_connected_)
       notice("connected again to", fmt::format("after {}", human(Clock::now() - away_since_)));
     was_connected_ = true;
@@ -154,8 +155,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   Hello hello() const {
     auto policy = policy_values(options_.policy);
     policy.insert(policy.end(), options_.settings.begin(), options_.settings.end());
-    return {PeerRole::agent,      options_.job,      options_.node,
-            options_.incarnation, std::move(policy), random_nonce()};
+    return {PeerRole::agent,   options_.job,   options_.node,   options_.incarnation,
+            std::move(policy), random_nonce(), job_incarnation_};
   }
 
   void tell_addresses() {
@@ -272,6 +273,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   Instant next_notice_{};
   std::optional<Refused> duplicate_;  ///< the last word of a daemon where another agent has this node's name
   Instant duplicate_since_{};
+  std::uint64_t job_incarnation_ = 0;  ///< of the run in which it was last
   bool was_connected_ = false;
   bool standing_ = false;             ///< the daemon that was there last
   bool was_refused_ = false;          ///< the connection that is ending now

@@ -11,8 +11,9 @@
 
 namespace muster::rendezvous {
 
-// 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one; 5: a job's end by lost nodes
-inline constexpr std::uint16_t kProtocolVersion = 5;
+// 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one; 5: a job's end by lost nodes;
+// 6: the run in which an agent was
+inline constexpr std::uint16_t kProtocolVersion = 6;
 inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
 inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame
 inline constexpr std::size_t kMaxStoreNodes = 1'024;      ///< that fit beside them; of more, none is named
@@ -39,6 +40,7 @@ struct Hello {
   std::string incarnation;  ///< the offer's: tells a reconnect from a second agent under the same name
   std::vector<PolicyValue> policy;
   Nonce nonce{};
+  std::uint64_t job_incarnation = 0;  ///< Welcome's, of the run in which it was; 0: in none yet
   bool operator==(const Hello&) const = default;
 };
 

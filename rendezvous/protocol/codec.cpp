@@ -13,7 +13,8 @@
 // A connection:
 //
 //   peer   -> hello         1   "MSTR", u16 version, u8 role (1 agent, 2 operator), name job, name node,
-//                               line incarnation, list policy (name, line; at most 64), 32 bytes nonce
+//                               line incarnation, list policy (name, line; at most 64), 32 bytes nonce,
+//                               u64 job incarnation of the run in which it was, 0: in none
 //                               (an operator's job and node may be empty)
 //   daemon -> challenge     2   32 bytes nonce, bool token required, 32 bytes HMAC
 //   peer   -> proof         3   32 bytes HMAC (what is signed: authentication.hpp)

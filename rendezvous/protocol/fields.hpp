@@ -251,7 +251,7 @@ void fields(auto& a, Of<PolicyValue> auto& m) {
 }
 
 void fields(auto& a, Of<Hello> auto& m) {
-  auto& [role, job, node, incarnation, policy, nonce] = m;
+  auto& [role, job, node, incarnation, policy, nonce, job_incarnation] = m;
   enumeration(a, role, PeerRole::operator_);
   if (role == PeerRole::agent) {
     a.name(job);
@@ -263,6 +263,7 @@ void fields(auto& a, Of<Hello> auto& m) {
   a.line(incarnation);
   list(a, policy, kMaxPolicyValues, [](auto& b, auto& value) { fields(b, value); });
   bytes(a, nonce);
+  a.u64(job_incarnation);
 }
 
 void fields(auto& a, Of<Challenge> auto& m) {

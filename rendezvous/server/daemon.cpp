@@ -198,6 +198,13 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
     if (const auto run = runs->find(hello.job);
         run != runs->end() && run->second->knows(hello.node, hello.incarnation))
       return run->second;
+  if (was_in_a_run_that_is_over(hello))
+    return Refused{
+        RefusalCode::job_over,
+        fmt::format(
+            "the run of job {} in which this agent was is over, and another agent was its node '{}' in "
+            "the end: give each node a name of its own",
+            hello.job, hello.node)};
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end() && found->second->over() && found->second->turned_away(hello))
     return Refused{
@@ -214,11 +221,22 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
                    fmt::format("this daemon has its {} jobs already", options_.max_jobs)};
   if (found != jobs_.end()) previous_jobs_[hello.job] = found->second;
   auto places = found == jobs_.end() ? SeatMemory() : found->second->job().places();
-  auto job = std::make_shared<HostedJob>(surroundings(), Job(hello.job, *policy, std::move(places)),
-                                         JobIdentity{random_number(), unix_time_ms(), hello.policy, {}});
+  auto job = std::make_shared<HostedJob>(
+      surroundings(), Job(hello.job, *policy, std::move(places)),
+      JobIdentity{
+          hello.job_incarnation ? hello.job_incarnation : random_number(), unix_time_ms(), hello.policy, {}});
   if (journal_) journal_->append_snapshot(job->snapshot());
   jobs_[hello.job] = job;
   return job;
+}
+
+bool Daemon::was_in_a_run_that_is_over(const Hello& hello) const {
+  if (hello.job_incarnation == 0) return false;
+  for (const Jobs* runs : {&jobs_, &previous_jobs_})
+    if (const auto run = runs->find(hello.job); run != runs->end() && run->second->over() &&
+                                                run->second->identity().incarnation == hello.job_incarnation)
+      return true;
+  return false;
 }
 
 void Daemon::forget_old_jobs() {

@@ -64,6 +64,38 @@ TEST(LineCollapse, EachOnesLinesKeepTheirOrder) {
   EXPECT_THAT(taken(lines, kStart + 1s), ElementsAre("rank 0: a", "ranks 0-1: b", "rank 1: a"));
 }
 
+TEST(LineCollapse, J6_ALineAfterOnesOwnIsStillMadeOne) {
+  LineCollapse lines({0, 1, 2}, {});
+  for (const int worker : {0, 1, 2}) {
+    for (const char* own : {"start ", "loaded "}) lines.add(worker, own + std::to_string(worker), kStart);
+    lines.add(worker, "warning", kStart);
+    lines.add(worker, "ready " + std::to_string(worker), kStart);
+    lines.add(worker, "warning", kStart);
+  }
+  EXPECT_THAT(taken(lines, kStart + 1s),
+              ElementsAre("rank 0: start 0", "rank 0: loaded 0", "rank 1: start 1", "rank 1: loaded 1",
+                          "rank 2: start 2", "rank 2: loaded 2", "ranks 0-2: warning", "rank 0: ready 0",
+                          "rank 1: ready 1", "rank 2: ready 2", "ranks 0-2: warning"));
+}
+
+TEST(LineCollapse, ALineBeforeWhichOthersMoveIsNotHandedOnLater) {
+  LineCollapse lines({0, 1}, {});
+  lines.add(0, "warning", kStart);
+  lines.add(1, "start", kStart + 100ms);
+  lines.add(1, "warning", kStart + 150ms);
+  EXPECT_THAT(taken(lines, kStart + 199ms), IsEmpty());
+  EXPECT_EQ(lines.wake_at(), kStart + 200ms);
+  EXPECT_THAT(taken(lines, kStart + 200ms), ElementsAre("rank 1: start", "ranks 0-1: warning"));
+}
+
+TEST(LineCollapse, NoLineMovesBeforeOneThatIsSharedWithOthers) {
+  LineCollapse lines({0, 1}, {});
+  for (const char* text : {"a", "b", "c"}) lines.add(0, text, kStart);
+  for (const char* text : {"b", "own", "a", "c"}) lines.add(1, text, kStart);
+  EXPECT_THAT(taken(lines, kStart + 1s),
+              ElementsAre("rank 0: a", "ranks 0-1: b", "rank 1: own", "rank 1: a", "ranks 0-1: c"));
+}
+
 TEST(LineCollapse, MemoryIsBounded) {
   LineCollapse lines({0, 1}, {1h, 1000});
   std::size_t count = 0;

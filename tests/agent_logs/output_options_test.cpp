@@ -63,6 +63,17 @@ TEST(OutputOptions, J2_FiltersAreByLocalAndByGlobalRank) {
   EXPECT_TRUE(is_shown(options, out, 0, 0));
 }
 
+TEST(OutputOptions, J2_AFilterThatNoRankOfTheWorldPassesIsTold) {
+  OutputOptions options;
+  EXPECT_EQ(filter_without_ranks(options, 1), "");
+  options.console_ranks = {1, 8};
+  EXPECT_EQ(filter_without_ranks(options, 2), "") << "the world may grow to the others";
+  options.console_ranks = {2, 8};
+  EXPECT_EQ(filter_without_ranks(options, 2),
+            "--ranks-filter lets ranks 2, 8 pass, and this round has ranks 0-1: its output is in the log "
+            "files only");
+}
+
 WorkerName somebody() {
   WorkerName name;
   name.job = "a/b";

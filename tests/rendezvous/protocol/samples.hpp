@@ -51,6 +51,7 @@ inline std::vector<DaemonMessage> sample_daemon_messages() {
 inline Hello sample_hello() {
   Hello hello{PeerRole::agent, "mnist", "n1", "5f2c", {{"nnodes", "2:4"}, {"max restarts", "3"}}, {}};
   hello.nonce.fill('\x5a');
+  hello.job_incarnation = 77;
   return hello;
 }
 

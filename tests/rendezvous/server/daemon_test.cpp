@@ -346,6 +346,38 @@ TEST_F(DaemonTest, AMessageThatCannotBeReadIsRefusedByName) {
   EXPECT_NE(refused->reason.find("'join'"), std::string::npos) << refused->reason;
 }
 
+// Another agent of its name took its place while it was cut off, and saw the job to its end.
+TEST_F(DaemonTest, WhoWasInARunThatIsOverDoesNotBeginTheNextOne) {
+  policy_.min_nodes = 1;
+  policy_.last_call = std::chrono::milliseconds(1);
+  start_daemon();
+  auto& successor = agent("a");
+  ASSERT_TRUE(run_until([&] { return successor.last<Assignment>() != nullptr; }));
+  Hello hello{PeerRole::agent, "mnist", "a", "the first agent", policy_values(policy_), {}};
+  hello.job_incarnation = daemon_->jobs().at("mnist")->identity().incarnation;
+  successor.link->send(WorkersSucceeded{1});
+  ASSERT_TRUE(run_until([&] { return daemon_->jobs().at("mnist")->over(); }));
+
+  const auto refused = refusal_in(talk(encode(hello)));
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, RefusalCode::job_over);
+  EXPECT_NE(refused->reason.find("another agent was its node 'a' in the end"), std::string::npos)
+      << refused->reason;
+
+  hello.job_incarnation = 0;
+  talk(encode(hello) + encode(Proof{}) + frame_bytes(FrameType::join, "nonsense"));
+  EXPECT_FALSE(daemon_->jobs().at("mnist")->over()) << "the id may be used again";
+}
+
+// What they say of it lets a daemon that has lost its memory take them for one run.
+TEST_F(DaemonTest, ARunKeepsItsIncarnationWhenTheDaemonForgetsIt) {
+  start_daemon();
+  Hello hello{PeerRole::agent, "mnist", "a", "", policy_values(policy_), {}};
+  hello.job_incarnation = 77;
+  talk(encode(hello) + encode(Proof{}) + frame_bytes(FrameType::join, "nonsense"));
+  EXPECT_EQ(daemon_->jobs().at("mnist")->identity().incarnation, 77u);
+}
+
 TEST_F(DaemonTest, OneNodeCannotSpeakForAnother) {
   start_daemon();
   auto options = link_options("a");
