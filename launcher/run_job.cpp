@@ -233,9 +233,11 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
   });
   io.run();
   keep_signals(signals, plan);
-  // The last words to the daemon go out, so that it need not wait for this node.
+  // The last words to the daemon go out, so that it need not wait for this node. Others have work here that does not end.
   io.restart();
-  io.run_for(kFarewellLimit);
+  const auto limit = std::chrono::steady_clock::now() + kFarewellLimit;
+  while (!link.last_words_out() && io.run_one_until(limit) > 0) {
+  }
   return JobResult{std::move(result), stores.stalls(), host.daemon()};
 }
 

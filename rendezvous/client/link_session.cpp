@@ -179,6 +179,7 @@ void LinkSession::on_garbage(const std::string& why) {
 }
 
 void LinkSession::on_end(const Connection::Ending& ending) {
+  ended_ = true;
   timer_.cancel();
   if (const auto owner = std::exchange(owner_, nullptr)) owner->on_end(ending, open_);
 }

@@ -53,6 +53,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
 
   void start();
   bool open() const { return open_; }
+  bool ended() const { return ended_; }
   void send(AgentMessage message);
   void send(const OwnAddresses& own) { write(encode(own)); }
   /// The owner hears nothing any more; what was sent still goes out.
@@ -83,6 +84,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   Instant last_heard_{};
   Traffic traffic_;
   bool open_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace muster::rendezvous

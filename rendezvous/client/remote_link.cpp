@@ -49,6 +49,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     finish();
   }
 
+  bool last_words_out() const { return !session_ || session_->ended(); }
+
   Statistics statistics() const {
     auto sum = statistics_;
     if (session_) add(session_->traffic(), sum);
@@ -295,6 +297,7 @@ void RemoteLink::on_message(Receiver receiver) { conversation_->receive_with(std
 void RemoteLink::start() { conversation_->start(); }
 void RemoteLink::send(AgentMessage message) { conversation_->send(message); }
 void RemoteLink::close() { conversation_->close(); }
+bool RemoteLink::last_words_out() const { return conversation_->last_words_out(); }
 RemoteLink::Statistics RemoteLink::statistics() const { return conversation_->statistics(); }
 
 }  // namespace muster::rendezvous

@@ -77,6 +77,8 @@ class RemoteLink final : public Link {
   void start() override;
   void send(AgentMessage message) override;
   void close() override;
+  /// Nothing that was sent before close() is under way any more: the daemon has it, or does not take it.
+  bool last_words_out() const;
 
   struct Statistics {
     int connections = 0;

@@ -203,9 +203,23 @@ TEST_F(RemoteLinkTest, CloseSendsWhatWasSaidAndDeliversNothingMore) {
   const auto heard = a.received.size();
   a.link->send(Leave{"SIGTERM"});
   a.link->close();
+  EXPECT_FALSE(a.link->last_words_out());
+  ASSERT_TRUE(run_until([&] { return a.link->last_words_out(); }));
   ASSERT_TRUE(run_until([&] { return log().find("node a leaves: SIGTERM") != std::string::npos; }));
   ASSERT_TRUE(run_until([&] { return daemon_->sessions() == 0; }));
   EXPECT_EQ(a.received.size(), heard);
+}
+
+TEST_F(RemoteLinkTest, LastWordsThatNobodyTakesAreNotWaitedForLong) {
+  start_daemon();
+  auto options = link_options("a");
+  options.linger = milliseconds(200);
+  auto& a = agent(options);
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  a.link->send(Leave{"SIGTERM"});
+  stop_daemon();
+  a.link->close();
+  EXPECT_TRUE(run_until([&] { return a.link->last_words_out(); }, seconds(5)));
 }
 
 TEST_F(RemoteLinkTest, ALinkMayGoAtAnyTime) {
