@@ -71,9 +71,8 @@ std::string filter_without_ranks(const OutputOptions& options, int world_size) {
   const auto& filter = options.console_ranks;
   if (!filter || filter->empty() || *filter->begin() < world_size) return "";
   const std::string those = world_size == 1 ? "rank 0" : fmt::format("ranks 0-{}", world_size - 1);
-  return fmt::format(
-      "--ranks-filter lets {} pass, and this round has {}: the console shows nothing of it",
-      ranks_text(*filter), those);
+  return fmt::format("--ranks-filter lets {} pass, and this round has {}: the console shows nothing of it",
+                     ranks_text(*filter), those);
 }
 
 std::string prefix_template(const OutputOptions& options, Streams stream, int local_rank) {

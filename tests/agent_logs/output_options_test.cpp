@@ -70,8 +70,8 @@ TEST(OutputOptions, J2_AFilterThatNoRankOfTheWorldPassesIsTold) {
   EXPECT_EQ(filter_without_ranks(options, 2), "") << "the world may grow to the others";
   options.console_ranks = {2, 8};
   EXPECT_EQ(filter_without_ranks(options, 2),
-            "--ranks-filter lets ranks 2, 8 pass, and this round has ranks 0-1: its output is in the log "
-            "files only");
+            "--ranks-filter lets ranks 2, 8 pass, and this round has ranks 0-1: the console shows "
+            "nothing of it");
 }
 
 WorkerName somebody() {

@@ -358,7 +358,7 @@ TEST_F(DaemonTest, WhoWasInARunThatIsOverDoesNotBeginTheNextOne) {
   successor.link->send(WorkersSucceeded{1});
   ASSERT_TRUE(run_until([&] { return daemon_->jobs().at("mnist")->over(); }));
 
-  const auto refused = refusal_in(talk(encode(hello)));
+  const auto refused = refusal_in(talk(encode(hello) + encode(Proof{})));
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->code, RefusalCode::job_over);
   EXPECT_NE(refused->reason.find("another agent was its node 'a' in the end"), std::string::npos)
