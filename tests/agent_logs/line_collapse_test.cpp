@@ -106,6 +106,16 @@ TEST(LineCollapse, MemoryIsBounded) {
   EXPECT_GE(count, 980u);
 }
 
+// Before, each of them was looked for among all that waited.
+TEST(LineCollapse, J6_ManyEqualLinesOfOneTakeNoTimeThatGrowsWithThem) {
+  LineCollapse lines({0, 1}, {1h, 100'000'000});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int number = 0; number < 200'000; ++number) lines.add(0, "again", kStart);
+  for (int number = 0; number < 200'000; ++number) lines.add(1, "again", kStart);
+  EXPECT_EQ(lines.take(kStart).size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+}
+
 TEST(LineCollapse, NothingIsLostOrReorderedWhateverComes) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
