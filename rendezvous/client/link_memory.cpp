@@ -33,10 +33,10 @@ std::vector<AgentMessage> LinkMemory::restatement() const {
   if (joining_ || !assignment_) {
     messages.push_back(*join_);
   } else {
-    const bool alive = !said_.stopped && !said_.succeeded;
+    const bool alive = !said_.failed && !said_.safe && !said_.stopped && !said_.succeeded;
     messages.push_back(Resume{join_->offer, assignment_->round, assignment_->group_rank,
                               assignment_->group_world_size, assignment_->first_rank,
-                              assignment_->restart_count, alive});
+                              assignment_->restart_count, alive, assignment_->next_node});
     if (said_.failed) messages.push_back(*said_.failed);
     if (said_.safe) messages.push_back(*said_.safe);
     if (said_.stopped) messages.push_back(*said_.stopped);

@@ -56,6 +56,9 @@ class Job {
   /// The live round; nothing while gathering and when over.
   const std::optional<Round>& round() const { return round_; }
 
+  /// Why a node that has joined sits in no round yet.
+  std::string waiting_reason(const NodeId& node, Instant now) const;
+
   JobSnapshot snapshot(Instant now) const;
   /// Goes on as if no time had passed since the snapshot. Step Restarted next if connections were lost.
   static Job restore(const JobSnapshot& snapshot, Instant now);
@@ -91,6 +94,8 @@ class Job {
   void learn(int last_round, int restarts);
   void adopt(const Resume& resume);
   void remind(const NodeId& node);
+  void meet_neighbour(const NodeId& node);
+  void lose_expected(const NodeId& node);
 
   // What follows from time and membership (job_rounds.cpp).
   void advance();
@@ -116,11 +121,12 @@ class Job {
   void end(OutcomeKind kind, std::string reason, std::optional<WorkerFailure> first_failure = {});
   void end(Outcome outcome);
   bool live(int round) const;
+  int staying() const;
   Roster roster() const;
   int usable_spares() const;
   std::vector<NodeId> usable_names() const;
   std::optional<Instant> spared_until(Instant now) const;
-  Instant growth_at() const;
+  Instant growth_at(Instant now) const;
   std::optional<Instant> gathering_wake() const;
   std::optional<Instant> running_wake() const;
   Outcome outcome_of(OutcomeKind kind, std::string reason) const;
@@ -132,9 +138,12 @@ class Job {
   void news();
   bool news_wanted() const;
   NewsKey news_key() const;
-  std::string waiting_reason(const NodeId& node) const;
   std::string gathering_reason(Instant now) const;
   std::string running_reason(Instant now) const;
+  std::string unclaimed_reason() const;
+  std::string away_reason(Instant now) const;
+  std::string cooling_reason(const NodeId& node, Instant now) const;
+  std::string joining_reason(const NodeId& node, Instant now) const;
   std::string ending_reason(Instant now) const;
   std::string forming_reason(int nodes) const;
 

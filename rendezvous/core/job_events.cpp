@@ -46,6 +46,10 @@ void Job::hear(const NodeId& node, const Join& join) {
     if (const auto refused = refusal(join.offer, now_)) return tell(node, *refused);
   }
   learn(join.last_round, join.restart_count);
+  if (!member && round_ && round_->expects(node)) {
+    lose_expected(node);
+    if (over()) return tell(node, JobEnded{outcome_});
+  }
   if (!settle_claim(join.offer)) return;
   if (member && member->drained) {
     if (round_ && member->stand == Stand::seated) round_->mark_stopped(node);
@@ -113,7 +117,7 @@ void Job::hear(const NodeId& node, const WorkerFailed& failed) {
   if (!verdict.restart)
     return end(OutcomeKind::failed, verdict.reason.empty() ? what : what + ", " + verdict.reason,
                failed.failure);
-  if (members_.staying() < policy_.min_nodes)
+  if (staying() < policy_.min_nodes)
     return end(OutcomeKind::failed, what + ", and nodes that had finished are gone", failed.failure);
   stop_round(verdict.reason + " after " + what, Cost::restart);
 }

@@ -44,21 +44,37 @@ std::string Job::gathering_reason(Instant now) const {
                      on_the_way, what_next);
 }
 
+std::string Job::unclaimed_reason() const {
+  const auto named = round_->expected(max_names_in_sentence);
+  return fmt::format("round {} was running when the daemon came back: {} of {} nodes have come back too{}",
+                     round_->number(), round_->size() - round_->unclaimed(), round_->size(),
+                     named.empty() ? "" : "; " + names_of(named, round_->unclaimed()) + " not yet");
+}
+
 std::string Job::running_reason(Instant now) const {
-  if (round_->unclaimed() > 0)
-    return fmt::format("round {} was running when the daemon came back: {} of {} nodes have come back too",
-                       round_->number(), round_->size() - round_->unclaimed(), round_->size());
+  if (round_->unclaimed() > 0) return unclaimed_reason();
   const int room = policy_.max_nodes - round_->size();
-  const int joiners = std::min(usable_spares(), room);
-  const auto spared = spared_until(now);
-  const bool waits = joiners > 0 && spared && growth_at() == *spared;
-  return fmt::format("round {} runs: {}, {}{}{}", round_->number(), count_of(round_->size(), "node"),
-                     count_of(round_->world_size(), "worker"),
-                     room > 0 ? fmt::format(", room for {} more", room) : "",
-                     waits ? fmt::format("; {} {} until it has made its first step, {} at most",
-                                         names_of(usable_names(), joiners), joiners == 1 ? "waits" : "wait",
-                                         human(*spared - now))
-                           : "");
+  std::string text = fmt::format("round {} runs: {}, {}", round_->number(), count_of(round_->size(), "node"),
+                                 count_of(round_->world_size(), "worker"));
+  if (room > 0) text += fmt::format(", room for {} more", room);
+  if (members_.seated_away() > 0) return text + "; " + away_reason(now);
+  if (room <= 0 || members_.available() == 0 || round_->any_succeeded()) return text;
+  const auto usable = usable_names();
+  const NodeId first = usable.empty() ? members_.first_available(1).front() : usable.front();
+  return text + "; " + (usable.empty() ? cooling_reason(first, now) : joining_reason(first, now));
+}
+
+/// Of one that is away of those who sit in the round.
+std::string Job::away_reason(Instant now) const {
+  for (const NodeId& node : members_.away_nodes()) {
+    const Member& member = *members_.find(node);
+    if (member.stand != Stand::seated) continue;
+    const int others = members_.seated_away() - 1;
+    return fmt::format("{}{} away ({}), and lost in {}", node,
+                       others == 0 ? " is" : fmt::format(" and {} more are", others), member.away_reason,
+                       human(std::max(*member.away_until - now, Duration::zero())));
+  }
+  return "";
 }
 
 std::string Job::ending_reason(Instant now) const {
@@ -83,38 +99,48 @@ std::string Job::forming_reason(int nodes) const {
 
 // ---- news for those who wait ---------------------------------------------------------------------------
 
-std::string Job::waiting_reason(const NodeId& node) const {
-  const auto cooling_until = cooldown_.until(node, now_);
-  if (cooling_until && phase_ != Phase::stopping)
-    return fmt::format("{} failed {} times of late: it is passed over for {} unless it is needed", node,
-                       cooldown_.strikes(node, now_), human(*cooling_until - now_));
-  if (phase_ != Phase::running) return reason(now_);
+std::string Job::cooling_reason(const NodeId& node, Instant now) const {
+  const auto until = cooldown_.until(node, now);
+  return fmt::format("{} failed {} times of late: it is passed over for {} unless it is needed", node,
+                     cooldown_.strikes(node, now), human(until ? *until - now : Duration::zero()));
+}
+
+/// Of a node for which there is room in the round that runs.
+std::string Job::joining_reason(const NodeId& node, Instant now) const {
+  const Instant at = growth_at(now);
+  if (spared_until(now) == at)
+    return fmt::format("{} joins the next one once this one has made a step, in {} at the latest", node,
+                       human(at - now));
+  const bool limited = changes_.growth_allowed_at(now) > now;
+  return fmt::format(
+      "{} joins the next one{}{}", node,
+      at == Instant::max() ? "" : ", asked for in " + human(std::max(at - now, Duration::zero())),
+      limited ? fmt::format(" (the limit is {} in {})",
+                            count_of(policy_.membership_changes.count, "membership change"),
+                            human(policy_.membership_changes.per))
+              : "");
+}
+
+std::string Job::waiting_reason(const NodeId& node, Instant now) const {
+  if (cooldown_.until(node, now) && phase_ != Phase::stopping) return cooling_reason(node, now);
+  if (phase_ != Phase::running) return reason(now);
+  if (round_->unclaimed() > 0) return unclaimed_reason();
   if (round_->size() >= policy_.max_nodes)
     return fmt::format("all {} places are taken: {} is a spare and steps in when a node is lost",
                        policy_.max_nodes, node);
   if (round_->any_succeeded())
     return fmt::format("round {} is finishing: {} steps in if it does not", round_->number(), node);
-  if (round_->unclaimed() > 0) return running_reason(now_);
   if (members_.seated_away() > 0)
     return fmt::format("round {} runs, but {} away: {} joins the next one", round_->number(),
                        members_.seated_away() == 1
                            ? "one of its nodes is"
                            : fmt::format("{} of its nodes are", members_.seated_away()),
                        node);
-  const Instant at = growth_at();
-  if (spared_until(now_) == at)
-    return fmt::format(
-        "round {} with {} has only begun: {} joins the next one once this one has made a step, in {} at "
-        "the latest",
-        round_->number(), count_of(round_->size(), "node"), node, human(at - now_));
-  const bool limited = changes_.growth_allowed_at(now_) > now_;
-  return fmt::format(
-      "round {} runs with {}: {} joins the next one{}{}", round_->number(), count_of(round_->size(), "node"),
-      node, at == Instant::max() ? "" : ", asked for in " + human(std::max(at - now_, Duration::zero())),
-      limited ? fmt::format(" (the limit is {} in {})",
-                            count_of(policy_.membership_changes.count, "membership change"),
-                            human(policy_.membership_changes.per))
-              : "");
+  const bool begun = spared_until(now) == growth_at(now);
+  const std::string nodes = count_of(round_->size(), "node");
+  return fmt::format("round {} {}: {}", round_->number(),
+                     begun ? "with " + nodes + " has only begun" : "runs with " + nodes,
+                     joining_reason(node, now));
 }
 
 /// What a waiting node would want to hear when it changes. Time that passes is no news.
@@ -125,6 +151,8 @@ NewsKey Job::news_key() const {
     key[5] = members_.coming();
     key[6] = gathering_.enough_since.has_value();
   } else if (phase_ == Phase::running) {
+    key[4] = static_cast<int>(cooldown_.cooling(now_).size());
+    key[5] = changes_.growth_allowed_at(now_) > now_;
     key[6] = spared_until(now_).has_value();
     key[7] = round_->any_succeeded();
     key[8] = round_->unclaimed();
@@ -141,14 +169,14 @@ void Job::news() {
   const NewsKey key = news_key();
   for (const NodeId& node : newcomers_) {
     if (!members_.is_available(node)) continue;
-    tell(node, Waiting{waiting_reason(node)});
+    tell(node, Waiting{waiting_reason(node, now_)});
     members_.told(node, key);
   }
   newcomers_.clear();
   if (!news_wanted() || now_ < next_news_) return;
   for (const NodeId& node : members_.first_available(members_.available())) {
     if (members_.find(node)->told == key) continue;
-    tell(node, Waiting{waiting_reason(node)});
+    tell(node, Waiting{waiting_reason(node, now_)});
     members_.told(node, key);
   }
   news_told_ = key;

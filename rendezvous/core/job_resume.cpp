@@ -41,7 +41,8 @@ void Job::hear(const NodeId& node, const Resume& resume) {
       members_.join(resume.offer, Stand::seated);
       round_->mark_back(node);
       places_.remember(node, {round_->group_rank(node), round_->number()});
-      return remind(node);
+      remind(node);
+      return meet_neighbour(resume.next_node);
     }
   }
   member = members_.find(node);
@@ -60,6 +61,25 @@ void Job::remind(const NodeId& node) {
   if (phase_ != Phase::stopping) return;
   ending_.deadline = std::max(ending_.deadline, now_ + policy_.stop_deadline);
   tell(node, StopWorkers{round_->number(), ending_.reason});
+}
+
+/// A node of the round that is named by another, and has joined already without its place: it was started anew.
+void Job::meet_neighbour(const NodeId& node) {
+  const Member* member = members_.find(node);
+  if (!member || !member->connected() || !round_->expects(node)) return;
+  const Member waiting = *member;
+  members_.remove(node);
+  lose_expected(node);
+  if (over()) return tell(node, JobEnded{outcome_});
+  members_.join(waiting.offer, waiting.stand);
+}
+
+/// Of an adopted round: its workers are gone with the agent that they had.
+void Job::lose_expected(const NodeId& node) {
+  round_->give_up(node);
+  if (round_->unclaimed() == 0) unclaimed_until_.reset();
+  cooldown_.strike(node, now_);
+  gone(node, "lost", node + " was lost (its agent was started anew)", staying() + 1);
 }
 
 /// Somebody of the live round is here. Then it is not given up for a newer one of which a stranger tells:

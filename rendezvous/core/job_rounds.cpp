@@ -79,7 +79,7 @@ bool Job::advance_running() {
     return true;
   }
   const int joiners = std::min(usable_spares(), policy_.max_nodes - round_->size());
-  if (joiners <= 0 || growth_at() > now_) return false;
+  if (joiners <= 0 || growth_at(now_) > now_) return false;
   // Those who waited already when it began have come while it was young, too.
   if (!round_->any_step())
     starts_are_spared_ = growth_.first.value_or(running_since_) < running_since_ + policy_.first_step_timeout;
@@ -133,7 +133,7 @@ std::optional<Instant> Job::running_wake() const {
   };
   if (policy_.exit_barrier_limit && first_success_) also(*first_success_ + *policy_.exit_barrier_limit);
   if (round_->size() >= policy_.max_nodes || members_.available() == 0) return earliest;
-  if (usable_spares() > 0) also(growth_at());
+  if (usable_spares() > 0) also(growth_at(now_));
   for (const NodeId& node : cooldown_.cooling(now_))
     if (members_.is_available(node)) also(*cooldown_.until(node, now_));
   return earliest;
@@ -163,11 +163,11 @@ std::optional<Instant> Job::spared_until(Instant now) const {
   return end;
 }
 
-Instant Job::growth_at() const {
-  const Duration window = changes_.settle_window(now_);
-  const Instant settled = growth_.at(window, policy_.settle_limit).value_or(now_);
-  const Instant allowed = std::max(settled, changes_.growth_allowed_at(now_));
-  return std::max(allowed, spared_until(now_).value_or(allowed));
+Instant Job::growth_at(Instant now) const {
+  const Duration window = changes_.settle_window(now);
+  const Instant settled = growth_.at(window, policy_.settle_limit).value_or(now);
+  const Instant allowed = std::max(settled, changes_.growth_allowed_at(now));
+  return std::max(allowed, spared_until(now).value_or(allowed));
 }
 
 // ---- forming -------------------------------------------------------------------------------------------
@@ -237,8 +237,8 @@ void Job::drain(std::string reason, std::optional<Outcome> outcome) {
 
 void Job::finish_drain() {
   if (ending_.outcome) return end(*ending_.outcome);
-  if (members_.staying() == 0) return end(OutcomeKind::preempted, ending_.reason + ", and no node is left");
-  if (members_.staying() >= policy_.min_nodes) return stop_round(ending_.reason);
+  if (staying() == 0) return end(OutcomeKind::preempted, ending_.reason + ", and no node is left");
+  if (staying() >= policy_.min_nodes) return stop_round(ending_.reason);
   const auto& seats = round_->state().seats;
   // Its connection may have ended before the others were safe: then it is in the book no more.
   const auto leaver = std::find_if(seats.begin(), seats.end(), [&](const Seat& seat) {
@@ -273,10 +273,13 @@ void Job::give_up_laggards() {
 
 void Job::give_up_unclaimed() {
   const int nodes = round_->unclaimed();
+  const auto named = round_->expected(max_names_in_sentence);
+  const std::string who =
+      static_cast<int>(named.size()) == nodes ? names_of(named, nodes) : count_of(nodes, "node");
   round_->give_up_unclaimed();
   unclaimed_until_.reset();
-  const std::string sentence = count_of(nodes, "node") + " did not come back after the daemon had";
-  if (members_.staying() < policy_.min_nodes) return missing(count_of(nodes, "node"), "lost", sentence);
+  const std::string sentence = who + " did not come back after the daemon had";
+  if (members_.staying() < policy_.min_nodes) return missing(who, "lost", sentence);
   note_change();
   stop_round(sentence);
 }
@@ -301,7 +304,7 @@ void Job::release_finished() {
 
 void Job::lose(NodeId node, std::string why) {
   const Member member = *members_.find(node);
-  const int staying_before = members_.staying();
+  const int staying_before = staying();
   const bool finished = round_ && round_->seat(node) && round_->seat(node)->succeeded;
   if (round_ && member.stand == Stand::seated) round_->mark_gone(node);
   members_.remove(node);
@@ -319,7 +322,7 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
   const Member& member = *members_.find(node);
   if (!member.leaving.empty()) return;
   const Stand stand = member.stand;
-  const int staying_before = members_.staying();
+  const int staying_before = staying();
   members_.set_leaving(node, why, drained);
   const std::string sentence = fmt::format("{} leaves ({})", node, members_.find(node)->leaving);
   if (stand == Stand::seated && phase_ == Phase::running) {
@@ -345,9 +348,12 @@ void Job::dismiss(NodeId node) {
   members_.remove(node);
 }
 
+/// Who may sit in the next round; those who have not spoken since the daemon came back are hoped for.
+int Job::staying() const { return members_.staying() + (round_ ? round_->unclaimed() : 0); }
+
 /// A member is lost or has left: what that means for the job.
 void Job::gone(const NodeId& node, const char* how, const std::string& sentence, int staying_before) {
-  const int staying = members_.staying();
+  const int staying = this->staying();
   if (staying == 0 && std::string_view(how) == "left" && phase_ != Phase::draining)
     return end(OutcomeKind::preempted, sentence + ", and no node is left");
   if (staying >= policy_.min_nodes) {

@@ -56,7 +56,10 @@ Round Round::adopted(int number, int nodes, int restart_count, int max_restarts)
 
 void Round::index_all() {
   for (std::size_t i = 0; i < state_.seats.size(); ++i) {
-    if (!state_.seats[i].node.empty()) index_.emplace(state_.seats[i].node, static_cast<int>(i));
+    const Seat& seat = state_.seats[i];
+    if (!seat.node.empty()) index_.emplace(seat.node, static_cast<int>(i));
+    if (seat.node.empty() && !seat.gone && !seat.expected.empty())
+      expected_.emplace(seat.expected, static_cast<int>(i));
     count(state_.seats[i], +1);
   }
 }
@@ -101,6 +104,8 @@ Assignment Round::assignment(const NodeId& node) const {
   assignment.master_port = state_.master_port;
   assignment.reason = state_.reason;
   assignment.forming_took = state_.forming_took;
+  if (size() > 1)
+    assignment.next_node = state_.seats[static_cast<std::size_t>((group_rank + 1) % size())].node;
   return assignment;
 }
 
@@ -116,13 +121,44 @@ bool Round::claim(int group_rank, const Resume& resume) {
   state_.world_size += seat.local_workers;
   count(seat, +1);
   index_.emplace(seat.node, group_rank);
+  expected_.erase(seat.expected);
+  seat.expected.clear();
+  expect(resume.next_node, (group_rank + 1) % size());
   return true;
+}
+
+void Round::expect(const NodeId& node, int group_rank) {
+  Seat& seat = state_.seats[static_cast<std::size_t>(group_rank)];
+  const bool known = node.empty() || index_.contains(node) || expected_.contains(node);
+  if (known || !seat.node.empty() || seat.gone || !seat.expected.empty()) return;
+  seat.expected = node;
+  expected_.emplace(node, group_rank);
+}
+
+std::vector<NodeId> Round::expected(int at_most) const {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, group_rank] : expected_) {
+    if (static_cast<int>(nodes.size()) >= at_most) break;
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+void Round::give_up(const NodeId& expected) {
+  const auto found = expected_.find(expected);
+  if (found == expected_.end()) return;
+  Seat& seat = state_.seats[static_cast<std::size_t>(found->second)];
+  count(seat, -1);
+  seat.gone = true;
+  count(seat, +1);
+  expected_.erase(found);
 }
 
 void Round::give_up_unclaimed() {
   for (Seat& seat : state_.seats)
     if (seat.node.empty()) seat.gone = true;
   unclaimed_ = 0;
+  expected_.clear();
 }
 
 void Round::mark_safe(const NodeId& node, std::int64_t step) {

@@ -24,6 +24,7 @@ struct Seat {
   bool stopped = false;    ///< none of its workers is alive
   bool gone = false;       ///< the node is no member any more
   std::int64_t step = -1;
+  NodeId expected = {};  ///< while `node` is empty: whose it is, if its neighbour has said so
   bool operator==(const Seat&) const = default;
 };
 
@@ -64,6 +65,11 @@ class Round {
   bool claim(int group_rank, const Resume& resume);
   int unclaimed() const { return unclaimed_; }
   void give_up_unclaimed();
+  /// Of those who have not spoken yet the first whose names are known.
+  std::vector<NodeId> expected(int at_most) const;
+  bool expects(const NodeId& node) const { return expected_.contains(node); }
+  /// An expected node does not come back to its place.
+  void give_up(const NodeId& expected);
 
   void mark_safe(const NodeId& node, std::int64_t step);
   void mark_failed(const NodeId& node);
@@ -95,9 +101,11 @@ class Round {
   void change(const NodeId& node, Change&& apply);
   void count(const Seat& seat, int sign);
   void index_all();
+  void expect(const NodeId& node, int group_rank);
 
   State state_;
   std::map<NodeId, int> index_;
+  std::map<NodeId, int> expected_;
   int succeeded_ = 0;
   int stepped_ = 0;
   int to_be_safe_ = 0;

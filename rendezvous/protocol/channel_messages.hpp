@@ -12,7 +12,7 @@
 namespace muster::rendezvous {
 
 // 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one; 5: a job's end by lost nodes;
-// 6: the run in which an agent was
+// 6: the run in which an agent was, and the next node of its round
 inline constexpr std::uint16_t kProtocolVersion = 6;
 inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
 inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame

@@ -26,7 +26,7 @@
 //
 //   agent  -> join         16   offer, last round u32, restart count u32
 //             resume       17   offer, i32 round, group rank, group world size, first rank, restart count;
-//                               bool workers alive
+//                               bool workers alive, text next node or empty
 //             worker failed      18   i32 round, failure
 //             workers safe       19   i32 round, i64 step
 //             workers stopped    20   i32 round
@@ -38,7 +38,7 @@
 //             assignment   33   i32 round, group rank, group world size, first rank, world size, first role
 //             rank,
 //                               role world size, restart count, max restarts; line master address,
-//                               u16 master port, text reason, duration forming took
+//                               u16 master port, text reason, duration forming took, text next node or empty
 //             drain        34   i32 round, duration grace, text reason
 //             stop workers 35   i32 round, text reason
 //             job ended    36   u8 kind (0 to 4), text reason, optional failure, list line restarts (at most

@@ -143,7 +143,7 @@ void fields(auto& a, Of<Join> auto& m) {
 }
 
 void fields(auto& a, Of<Resume> auto& m) {
-  auto& [offer, round, group_rank, group_world_size, first_rank, restart_count, workers_alive] = m;
+  auto& [offer, round, group_rank, group_world_size, first_rank, restart_count, workers_alive, next_node] = m;
   fields(a, offer);
   count(a, round);
   count(a, group_rank);
@@ -151,6 +151,7 @@ void fields(auto& a, Of<Resume> auto& m) {
   count(a, first_rank);
   count(a, restart_count);
   a.boolean(workers_alive);
+  a.text(next_node, kMaxNameBytes);
 }
 
 void fields(auto& a, Of<WorkerFailed> auto& m) {
@@ -195,7 +196,7 @@ void fields(auto& a, Of<Waiting> auto& m) {
 
 void fields(auto& a, Of<Assignment> auto& m) {
   auto& [round, group_rank, group_world_size, first_rank, world_size, first_role_rank, role_world_size,
-         restart_count, max_restarts, master_addr, master_port, reason, forming_took] = m;
+         restart_count, max_restarts, master_addr, master_port, reason, forming_took, next_node] = m;
   count(a, round, 1);
   count(a, group_rank);
   count(a, group_world_size, 1);
@@ -209,6 +210,7 @@ void fields(auto& a, Of<Assignment> auto& m) {
   a.u16(master_port);
   a.text(reason);
   duration(a, forming_took);
+  a.text(next_node, kMaxNameBytes);
 }
 
 void fields(auto& a, Of<Drain> auto& m) {

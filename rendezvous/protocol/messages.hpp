@@ -72,7 +72,8 @@ struct Resume {
   int group_world_size = 1;
   int first_rank = 0;
   int restart_count = 0;
-  bool workers_alive = false;
+  bool workers_alive = false;  ///< all, as far as is known: none has failed, and none was to leave
+  NodeId next_node = {};       ///< as the Assignment named it
   bool operator==(const Resume&) const = default;
 };
 
@@ -145,6 +146,9 @@ struct Assignment {
   std::uint16_t master_port = 0;
   std::string reason;  ///< why this round exists: "all 2 nodes are here", "restart 1 of 3 after rank 1 ..."
   Duration forming_took{};
+  /// The node of the next group rank, after the last that of the first; empty: this one alone. By it a daemon that has
+  /// lost its memory learns who is missing.
+  NodeId next_node = {};
 
   bool operator==(const Assignment&) const = default;
 };

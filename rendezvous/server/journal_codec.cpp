@@ -1,4 +1,4 @@
-// The journal, version 3: what the daemon has to know to go on after its end. Primitive values are those of
+// The journal, version 4: what the daemon has to know to go on after its end. Primitive values are those of
 // the channel (codec.cpp); an instant is i64 nanoseconds on the clock of the daemon that wrote it, and means
 // nothing but its distance to the others of the same file.
 //
@@ -103,7 +103,7 @@ void fields(auto& a, Of<Gathering> auto& m) {
 
 void fields(auto& a, Of<Seat> auto& m) {
   auto& [node, first_rank, local_workers, first_role_rank, role_world_size, safe, failed, succeeded, stopped,
-         gone, step] = m;
+         gone, step, expected] = m;
   a.text(node, kMaxNameBytes);
   a.i32(first_rank);
   a.i32(local_workers);
@@ -111,6 +111,7 @@ void fields(auto& a, Of<Seat> auto& m) {
   a.i32(role_world_size);
   for (auto* flag : {&safe, &failed, &succeeded, &stopped, &gone}) a.boolean(*flag);
   a.i64(step);
+  a.text(expected, kMaxNameBytes);
 }
 
 constexpr auto kSeat = [](auto& a, auto& seat) { fields(a, seat); };

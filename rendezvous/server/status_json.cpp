@@ -25,6 +25,11 @@ const char* name_of(Phase phase) {
 
 double ms(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
+bool is_of(const Round& round, const NodeId& node) {
+  const Seat* seat = round.seat(node);
+  return seat != nullptr && !seat->gone;
+}
+
 std::string state_of(const HostedJob& job, const Member& member, const Seat* seat) {
   const bool has_round = job.job().round().has_value();
   // All were told of the end, and each goes when its workers are gone.
@@ -32,7 +37,9 @@ std::string state_of(const HostedJob& job, const Member& member, const Seat* sea
   if (!member.connected()) return "away";
   if (!member.leaving.empty()) return "leaving";
   if (member.stand == Stand::between) return "between rounds";
-  if (member.stand == Stand::ready) return has_round ? "spare" : "waiting";
+  // Its workers have ended, and it waits for those of the others.
+  const bool between = has_round && is_of(*job.job().round(), member.offer.node);
+  if (member.stand == Stand::ready) return between ? "between rounds" : has_round ? "spare" : "waiting";
   if (seat == nullptr) return "running";
   if (seat->failed) return "failed";
   if (seat->succeeded) return "succeeded";
@@ -53,6 +60,8 @@ Json node_json(const HostedJob& job, const NodeId& node, const Member& member) {
     json["first_rank"] = seat->first_rank;
     json["step"] = seat->step;
   }
+  if (member.stand == Stand::ready && member.connected() && !job.over())
+    json["why"] = job.job().waiting_reason(node, HostedJob::now());
   if (!member.leaving.empty()) json["leaving"] = member.leaving;
   if (!member.away_reason.empty() && !member.connected()) json["away"] = member.away_reason;
   if (const auto* session = job.session_of(node)) json["silent_for_ms"] = ms(session->silent_for());
@@ -77,8 +86,9 @@ void add_gone(const HostedJob& job, Json& members) {
 std::size_t spares(const Job& job) {
   if (!job.round()) return 0;
   const auto& all = job.membership().all();
-  return static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [](const auto& entry) { return entry.second.stand == Stand::ready; }));
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& entry) {
+    return entry.second.stand == Stand::ready && !is_of(*job.round(), entry.first);
+  }));
 }
 
 Json round_json(const RoundRecord& round) {

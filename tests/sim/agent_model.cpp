@@ -19,6 +19,7 @@ std::vector<AgentMessage> AgentModel::greeting() const {
   resume.first_rank = assignment_->first_rank;
   resume.restart_count = assignment_->restart_count;
   resume.workers_alive = alive_workers();
+  resume.next_node = assignment_->next_node;
   std::vector<AgentMessage> messages{resume};
   if (failure_) messages.emplace_back(*failure_);
   if (workers_ == Workers::succeeded) messages.emplace_back(WorkersSucceeded{resume.round});

@@ -160,6 +160,7 @@ void Scenario::resumes(const NodeId& node, const Words& words) {
   resume.first_rank = assignment.first_rank;
   resume.restart_count = assignment.restart_count;
   resume.workers_alive = true;
+  resume.next_node = assignment.next_node;
   say(node, resume);
 }
 
