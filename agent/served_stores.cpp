@@ -103,7 +103,8 @@ void ServedStores::look_for_stall(Served& served) {
   ++served.periods;
   served.server.next_period();
   look_for_crowd(served);
-  if (served.periods < served.periods_to_report) return;
+  const bool stalled = !served.last_report.empty();
+  if (!stalled && served.periods < served.periods_to_report) return;
   rendezvous::StoreRound round;
   round.round = served.round.round;
   round.world_size = served.round.world_size;
@@ -111,7 +112,13 @@ void ServedStores::look_for_stall(Served& served) {
   for (const auto& worker : served.round.local_workers())
     round.local_workers.push_back({worker.rank, worker.pid});
   const auto stall = served.server.stall(round, kPeriodsToStall + 1, true);
-  if (!stall || *stall == served.last_report) return;
+  if (!stall && stalled) {
+    served.last_report.clear();
+    say("round " + std::to_string(round.round) + " gets on");
+    for (Stall& told : stalls_)
+      if (told.round == round.round && told.over_unix_ms == 0) told.over_unix_ms = unix_time_ms();
+  }
+  if (!stall || *stall == served.last_report || served.periods < served.periods_to_report) return;
   served.last_report = *stall;
   served.periods_to_report = 2 * served.periods;
   say("round " + std::to_string(round.round) + " does not get on: " + *stall);
@@ -126,6 +133,7 @@ void ServedStores::look_for_crowd(Served& served) {
   served.crowd_told = true;
   say("round " + std::to_string(served.round.round) + ": " + *crowd);
   note_stall(served.round.round, *crowd);
+  stalls_.back().over_unix_ms = stalls_.back().unix_ms;  // it may get on all the same
 }
 
 void ServedStores::note_stall(int round, const std::string& sentence) {

@@ -160,6 +160,8 @@ Result<void> settle_nodes(LauncherOptions& options, const Environment& environme
   auto meeting = make_meeting(options.rendezvous, options.min_nodes, options.max_nodes);
   if (!meeting) return meeting.error();
   options.meeting = std::move(*meeting);
+  for (const char* file : rendezvous::kFileVariables)
+    if (environment(file) == "") return Error{file, "it is empty", "name a file, or unset it"};
   if (options.meeting->token_file.empty())
     options.meeting->token_file = environment("MUSTER_TOKEN_FILE").value_or("");
   auto& tls = options.meeting->tls;

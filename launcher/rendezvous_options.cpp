@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+
 #include "launcher/option_values.hpp"
 #include "launcher/text.hpp"
 
@@ -87,8 +91,14 @@ Result<void> take_changes(Keys& keys, rendezvous::WindowedBudget& changes) {
 Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
   const auto value = take(keys, "is_host");
   if (!value) return {};
-  const bool yes = *value == "1" || *value == "true" || *value == "yes";
-  if (!yes && *value != "0" && *value != "false" && *value != "no")
+  std::string word = *value;
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool yes = is_one_of({"1", "true", "t", "yes", "y"});
+  if (!yes && !is_one_of({"0", "false", "f", "no", "n"}))
     return not_allowed_in("--rdzv-conf is_host", *value, "it takes true or false");
   is_host = yes;
   return {};
@@ -151,6 +161,9 @@ Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, in
   if (auto taken = take_times(keys, meeting.times); !taken) return taken.error();
   if (auto taken = take_changes(keys, meeting.membership_changes); !taken) return taken.error();
   if (auto taken = take_is_host(keys, meeting.is_host); !taken) return taken.error();
+  for (const char* file : {"token_file", "tls_cert", "tls_key", "tls_ca"})
+    if (const auto found = keys.find(file); found != keys.end() && found->second.empty())
+      return Error{fmt::format("--rdzv-conf {}", file), "it is empty", "name a file, or leave it out"};
   meeting.token_file = take(keys, "token_file").value_or("");
   meeting.tls.certificate = take(keys, "tls_cert").value_or("");
   meeting.tls.key = take(keys, "tls_key").value_or("");

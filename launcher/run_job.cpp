@@ -1,5 +1,6 @@
 #include "launcher/run_job.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ const char* const kLoopback = "127.0.0.1";  // one node: nobody else needs to co
 // For a console that does not read: no worker waits for it any more, but whoever stopped the job may.
 constexpr Duration kLastOutputLimit = std::chrono::seconds(60);
 constexpr Duration kLastOutputLimitOfAStop = std::chrono::seconds(5);
-constexpr Duration kFarewellLimit = std::chrono::seconds(3);
+constexpr Duration kFarewellLimit = std::chrono::seconds(15);
 
 rendezvous::JobPolicy policy_of(const Plan& plan) {
   rendezvous::JobPolicy policy;
@@ -206,6 +207,21 @@ rendezvous::RemoteLinkOptions link_options(const Plan& plan, Credentials credent
   return options;
 }
 
+/// The last words to the daemon go out, so that it need not wait for this node; whoever is in a hurry goes without. Others
+/// have work in `io` that does not end.
+void say_farewell(const rendezvous::RemoteLink& link, const LastSignals& signals,
+                  boost::asio::io_context& io) {
+  const auto limit = std::chrono::steady_clock::now() + kFarewellLimit;
+  const auto hurried = [&] {
+    pollfd came{signals.fd(), POLLIN, 0};
+    return ::poll(&came, 1, 0) > 0;
+  };
+  for (io.restart(); !link.last_words_out() && !io.stopped() && !hurried();) {
+    if (std::chrono::steady_clock::now() >= limit) return;
+    io.run_one_for(std::chrono::milliseconds(50));
+  }
+}
+
 Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, agent::Guard& guard,
                                   NodeHealth& health, LastSignals& signals, boost::asio::io_context& io,
                                   const Say& say, const SayAsItIs& say_as_it_is) {
@@ -233,11 +249,7 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
   });
   io.run();
   keep_signals(signals, plan);
-  // The last words to the daemon go out, so that it need not wait for this node. Others have work here that does not end.
-  io.restart();
-  const auto limit = std::chrono::steady_clock::now() + kFarewellLimit;
-  while (!link.last_words_out() && io.run_one_until(limit) > 0) {
-  }
+  say_farewell(link, signals, io);
   return JobResult{std::move(result), stores.stalls(), host.daemon()};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/standard_output.hpp"
 #include "rendezvous/client/operator_call.hpp"
+#include "rendezvous/named_file.hpp"
 #include "rendezvous/operator_tables.hpp"
 
 namespace muster::rendezvous {
@@ -36,13 +37,16 @@ void describe(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->envname("MUSTER_ENDPOINT");
   app.add_option("--token-file", options.token_file, "file with the daemon's secret")
+      ->check(named_file())
       ->envname("MUSTER_TOKEN_FILE");
   app.add_option("--tls-ca", options.tls.authority,
                  "authority that vouches for the daemon; with it, TLS is used")
+      ->check(named_file())
       ->envname("MUSTER_TLS_CA");
   app.add_option("--tls-cert", options.tls.certificate, "our certificate, for a daemon that wants one")
+      ->check(named_file())
       ->envname("MUSTER_TLS_CERT");
-  app.add_option("--tls-key", options.tls.key, "its key")->envname("MUSTER_TLS_KEY");
+  app.add_option("--tls-key", options.tls.key, "its key")->check(named_file())->envname("MUSTER_TLS_KEY");
   app.add_option("--job", options.job, "which job; not needed when the daemon has one only");
   app.add_flag("--json", options.json, "print the daemon's answer as it is");
   const auto command = [&](const char* name, const char* help, OperatorVerb verb) {
@@ -88,6 +92,7 @@ int fail(const Error& error, int code) {
 }
 
 int run(const Options& options) {
+  if (const auto error = empty_file_variable()) return fail(*error, kUsageError);
   const auto endpoint = parse_endpoint(options.endpoint, kDefaultPort);
   if (!endpoint) return fail(endpoint.error(), kUsageError);
   const auto request = request_of(options);

@@ -12,6 +12,7 @@
 #include <exception>
 
 #include "base/standard_output.hpp"
+#include "rendezvous/named_file.hpp"
 #include "rendezvous/server/daemon.hpp"
 #include "rendezvous/server/http.hpp"
 
@@ -48,13 +49,16 @@ void describe(CLI::App& app, Options& options) {
                  "folder for the journal, so that jobs outlive a restart of musterd");
   app.add_option("--token-file", options.token_file,
                  "file with the secret that agents and operators must have too")
+      ->check(named_file())
       ->envname("MUSTER_TOKEN_FILE");
   app.add_option("--tls-cert", options.tls.certificate,
                  "certificate to show; with it and its key, TLS 1.3 is spoken")
+      ->check(named_file())
       ->envname("MUSTER_TLS_CERT");
-  app.add_option("--tls-key", options.tls.key, "its key")->envname("MUSTER_TLS_KEY");
+  app.add_option("--tls-key", options.tls.key, "its key")->check(named_file())->envname("MUSTER_TLS_KEY");
   app.add_option("--tls-ca", options.tls.authority,
                  "authority whose certificate every agent and operator has to show then")
+      ->check(named_file())
       ->envname("MUSTER_TLS_CA");
   app.add_option("--log-level", options.log_level, "error, warning, info or debug")
       ->capture_default_str()
@@ -172,6 +176,7 @@ int fail(const std::shared_ptr<spdlog::logger>& log, const Error& error) {
 
 int run(const Options& options) {
   const auto log = make_log(options.log_level);
+  if (const auto error = empty_file_variable()) return fail(log, *error);
   Duration idle_limit{};
   if (!parse_duration(options.idle_limit, &idle_limit))
     return fail(log, {"--idle-limit '" + options.idle_limit + "'", "not a duration"});

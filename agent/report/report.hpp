@@ -34,6 +34,7 @@ struct Stall {
   int round = 0;
   std::int64_t unix_ms = 0;
   std::string sentence;
+  std::int64_t over_unix_ms = 0;  ///< when it got on; 0: it has not
 };
 
 /// Before a round, on this node: {"stop", 120} took 120 ms.

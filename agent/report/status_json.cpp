@@ -102,6 +102,7 @@ Json stall_json(const Stall& stall) {
   json["round"] = stall.round;
   json["ms"] = stall.unix_ms;
   json["why"] = stall.sentence;
+  if (stall.over_unix_ms != 0) json["over_ms"] = stall.over_unix_ms;
   return json;
 }
 

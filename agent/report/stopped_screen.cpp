@@ -114,7 +114,8 @@ Duration silence(const JobReport& report, std::int64_t stopped_ms) {
 std::optional<Story> story_of(const JobReport& report) {
   const std::int64_t stopped_ms = stop_began_ms(report);
   if (!report.survivors.empty()) return of_the_survivors(report);
-  if (!report.stalls.empty() && report.stalls.back().round == last_round(report))
+  if (!report.stalls.empty() && report.stalls.back().round == last_round(report) &&
+      report.stalls.back().over_unix_ms == 0)
     return of_the_stall(report.stalls.back(), stopped_ms);
   if (const auto killed = killed_by_us(report); !killed.empty() && report.stop_signal > 0)
     return of_the_killed(report, killed);

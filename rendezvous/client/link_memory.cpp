@@ -32,17 +32,19 @@ std::vector<AgentMessage> LinkMemory::restatement() const {
   if (!join_) return messages;
   if (joining_ || !assignment_) {
     messages.push_back(*join_);
+    if (leave_) messages.push_back(*leave_);
   } else {
     const bool alive = !said_.failed && !said_.safe && !said_.stopped && !said_.succeeded;
     messages.push_back(Resume{join_->offer, assignment_->round, assignment_->group_rank,
                               assignment_->group_world_size, assignment_->first_rank,
                               assignment_->restart_count, alive, assignment_->next_node});
     if (said_.failed) messages.push_back(*said_.failed);
+    // It is why the workers stopped.
+    if (leave_) messages.push_back(*leave_);
     if (said_.safe) messages.push_back(*said_.safe);
     if (said_.stopped) messages.push_back(*said_.stopped);
     if (said_.succeeded) messages.push_back(*said_.succeeded);
   }
-  if (leave_) messages.push_back(*leave_);
   return messages;
 }
 

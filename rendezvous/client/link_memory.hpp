@@ -21,6 +21,8 @@ class LinkMemory {
 
   /// It has (or had) a round: a broken connection is a matter of Resume, not of the join deadline.
   bool has_round() const { return assignment_.has_value(); }
+  /// Leave was said.
+  bool leaves() const { return leave_.has_value(); }
   /// JobEnded or Refused was received: there is nothing left to connect for.
   bool over() const { return over_; }
 

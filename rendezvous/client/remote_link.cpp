@@ -46,10 +46,23 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   void close() {
     receiver_ = nullptr;
+    const bool connected = session_ && session_->open();
+    if (over() || connected || !was_connected_ || !memory_.leaves()) return finish();
+    // The others would stand still until this node's time to come back is over.
+    const auto patience = standing_ ? options_.standing_farewell : options_.farewell;
+    farewell_until_ = Clock::now() + patience;
+    notice("this node leaves, and cannot tell",
+           fmt::format("{}; trying for {} more", failure_.why, human(patience)));
+    failures_ = 0;
+    wake_.cancel();
+  }
+
+  void drop() {
+    receiver_ = nullptr;
     finish();
   }
 
-  bool last_words_out() const { return !session_ || session_->ended(); }
+  bool last_words_out() const { return closed_ && (!session_ || session_->ended()); }
 
   Statistics statistics() const {
     auto sum = statistics_;
@@ -59,6 +72,10 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   // What the session says.
   void on_welcome(const Welcome& welcome) override {
+    if (farewell_until_) {
+      for (const auto& message : memory_.restatement()) session_->send(message);
+      return finish();
+    }
     standing_ = welcome.standing;
     job_incarnation_ = welcome.job_incarnation;
     if (was_connected_)
@@ -91,6 +108,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     was_refused_ = true;
     busy_ = refused.code == RefusalCode::limit_reached;
     if (busy_) return;
+    if (farewell_until_) return finish();
     if (refused.code == RefusalCode::duplicate_node && may_be_a_dead_connection(refused)) return;
     on_message(refused);
   }
@@ -111,7 +129,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     session_.reset();
     if (was_open) {
       away_since_ = Clock::now();
-      if (!memory_.over() && !closed_) notice("lost the connection to", failure_.why);
+      if (!memory_.over() && !closed_ && !farewell_until_) notice("lost the connection to", failure_.why);
     }
     // What the files say does not change by waiting; in a job that runs somebody may be mending it.
     if (failed_in_handshake_ && !was_connected_ && ending.kind == Connection::Ending::Kind::not_secured)
@@ -135,9 +153,11 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
       } else {
         failure_ = socket.error();
         failed_in_handshake_ = busy_ = false;
-        if (options_.unreachable && !duplicate_ && !waits_for_standing_daemon()) options_.unreachable();
+        const bool wanted = !duplicate_ && !farewell_until_ && !waits_for_standing_daemon();
+        if (options_.unreachable && wanted) options_.unreachable();
       }
       if (over()) co_return;
+      if (out_of_time() && farewell_until_) co_return finish();
       if (out_of_time()) co_return duplicate_ ? on_message(*duplicate_) : give_up();
       co_await wait_until(Clock::now() + next_wait());
     }
@@ -185,6 +205,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
   bool over() const { return closed_ || memory_.over(); }
   Instant deadline() const {
+    if (farewell_until_) return *farewell_until_;
     const auto end = away_since_ + (was_connected_ ? options_.resume_budget : options_.join_deadline);
     return duplicate_ ? std::min(end, duplicate_since_ + options_.duplicate_patience) : end;
   }
@@ -197,7 +218,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     const auto left = deadline() - Clock::now();
     // Who takes a connection and does not speak as a rendezvous is most likely none.
     const auto silence = failed_in_handshake_ ? std::chrono::seconds(3) : std::chrono::seconds(5);
-    if (Clock::now() - away_since_ >= silence && !duplicate_) say_failure();
+    if (Clock::now() - away_since_ >= silence && !duplicate_ && !farewell_until_) say_failure();
     const auto jittered =
         wait / 2 +
         Duration(static_cast<std::int64_t>(static_cast<double>(wait.count()) / 2 * share_(random_)));
@@ -275,7 +296,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   Instant next_notice_{};
   std::optional<Refused> duplicate_;  ///< the last word of a daemon where another agent has this node's name
   Instant duplicate_since_{};
-  std::uint64_t job_incarnation_ = 0;  ///< of the run in which it was last
+  std::optional<Instant> farewell_until_;  ///< closed, and the daemon does not know yet that this node leaves
+  std::uint64_t job_incarnation_ = 0;      ///< of the run in which it was last
   bool was_connected_ = false;
   bool standing_ = false;             ///< the daemon that was there last
   bool was_refused_ = false;          ///< the connection that is ending now
@@ -291,7 +313,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 RemoteLink::RemoteLink(asio::io_context& io, RemoteLinkOptions options)
     : conversation_(std::make_shared<Conversation>(io, std::move(options))) {}
 
-RemoteLink::~RemoteLink() { close(); }
+RemoteLink::~RemoteLink() { conversation_->drop(); }
 
 void RemoteLink::on_message(Receiver receiver) { conversation_->receive_with(std::move(receiver)); }
 void RemoteLink::start() { conversation_->start(); }

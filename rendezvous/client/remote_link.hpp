@@ -44,7 +44,9 @@ struct RemoteLinkOptions {
   Duration handshake_notice = s(4);  ///< a handshake without an answer is told after so long
   Duration first_retry = ms(50);     ///< doubles up to max_retry; each wait is 50 to 100 % of it
   Duration max_retry = s(2);
-  Duration linger = s(2);  ///< after close(), for the last words to get through
+  Duration linger = s(2);    ///< after close(), for the last words to get through
+  Duration farewell = s(3);  ///< after close(), for a daemon to come back that was not told of a Leave
+  Duration standing_farewell = s(10);  ///< the same, of one that somebody keeps running
   Duration standing_patience =
       s(20);  ///< how long a standing daemon is given to come back before `unreachable` is called for it
   Duration duplicate_patience =
@@ -77,7 +79,7 @@ class RemoteLink final : public Link {
   void start() override;
   void send(AgentMessage message) override;
   void close() override;
-  /// Nothing that was sent before close() is under way any more: the daemon has it, or does not take it.
+  /// After close(): nothing that was sent before is under way any more; the daemon has it, or does not take it.
   bool last_words_out() const;
 
   struct Statistics {

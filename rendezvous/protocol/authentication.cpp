@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "base/unique_fd.hpp"
+#include "rendezvous/protocol/tls_files.hpp"
 #include "rendezvous/protocol/wire.hpp"
 
 namespace muster::rendezvous {
@@ -74,9 +75,18 @@ std::uint64_t random_number() {
   return number;
 }
 
+std::optional<Error> empty_file_variable() {
+  for (const char* name : kFileVariables) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value == '\0') return Error{name, "it is empty", "name a file, or unset it"};
+  }
+  return std::nullopt;
+}
+
 Result<LoadedToken> load_token(const std::string& path) {
   const auto what = "token file " + path;
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (path.empty()) return Error{what, "it is empty", "name a file, or leave it out"};
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe is not waited for
   if (!file) return errno_error(what, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return errno_error(what, errno);

@@ -41,6 +41,9 @@ struct LoadedToken {
   std::string warning;  ///< others can read the file; empty if not
 };
 
+/// Of a program that takes kFileVariables: one of them is set and empty.
+std::optional<Error> empty_file_variable();
+
 /// The file's content without white space at its end: 16 to 4096 bytes. Warned of when anyone but its owner
 /// may read it.
 Result<LoadedToken> load_token(const std::string& path);

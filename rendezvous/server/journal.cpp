@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +53,12 @@ bool is_fault_of_disk(const Error& error) {
 
 constexpr const char* kLostAtStart = "agents tell it what they have";
 constexpr const char* kLostLater = "a restart of it will not know what happens from now on";
+
+// Somebody has removed it, or put another in its place, and what is written would be seen by nobody.
+bool is_removed(const UniqueFd& file) {
+  struct stat status {};
+  return file && ::fstat(file.get(), &status) == 0 && status.st_nlink == 0;
+}
 
 // The jobs as the records tell: the newest snapshot of each, and all later events stepped at their times.
 class Replay {
@@ -128,6 +135,7 @@ Result<Journal::Opened> Journal::open(boost::asio::io_context& io, std::shared_p
   }
   if (failure && !is_fault_of_disk(*failure)) return *failure;
   if (failure) journal->fail(*failure, kLostAtStart);
+  if (!failure) journal->watch();
   opened.journal = std::move(journal);
   return opened;
 }
@@ -230,6 +238,7 @@ void Journal::flush() {
     auto error = write_all(file_.get(), unwritten_, path());
     if (!error && ::fdatasync(file_.get()) != 0) error = errno_error(path(), errno);
     bytes_ += unwritten_.size();
+    if (!error) error = removal();
     if (error) fail(*error, kLostLater);
   }
   unwritten_.clear();
@@ -253,6 +262,21 @@ void Journal::fail(const Error& error, const char* consequence) {
   try_again_later();
 }
 
+std::optional<Error> Journal::removal() const {
+  if (!is_removed(file_) && !is_removed(lock_)) return std::nullopt;
+  return Error{path(), "it was removed, or its folder, or another was put in its place"};
+}
+
+/// It may be long until something is to be written.
+void Journal::watch() {
+  retry_timer_.expires_after(retry_);
+  retry_timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+    if (error || alive.expired()) return;
+    if (const auto removed = removal()) return fail(*removed, kLostLater);
+    watch();
+  });
+}
+
 void Journal::try_again_later() {
   retry_timer_.expires_after(retry_);
   retry_timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
@@ -264,6 +288,7 @@ void Journal::try_again_later() {
 // written now.
 void Journal::try_again() {
   if (!all_jobs_) return;
+  if (is_removed(lock_)) lock_.reset();
   auto error = lock_ ? std::nullopt : lock();
   if (!error) error = rewrite(all_jobs_());
   if (error) {
@@ -271,6 +296,7 @@ void Journal::try_again() {
     return try_again_later();
   }
   lost_.reset();
+  watch();
   log_->info("{}: the journal is written again, after {} without it", path(),
              human(std::chrono::steady_clock::now() - lost_since_));
 }

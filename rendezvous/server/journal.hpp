@@ -76,6 +76,8 @@ class Journal {
   void schedule();
   void compact_if_large();
   void fail(const Error& error, const char* consequence);
+  std::optional<Error> removal() const;
+  void watch();
   void try_again_later();
   void try_again();
 

@@ -125,16 +125,19 @@ class StoreScanner {
   std::size_t size() const { return offset_; }
   /// Known once one byte was there.
   StoreOp op() const { return op_; }
+  /// Of a bad one: what it announces is beyond any limit that a client could have passed.
+  bool implausible() const { return implausible_; }
 
  private:
   enum class Stage : std::uint8_t { code, count, strings, tail, done };
   std::string read_code(std::string_view bytes, StoreDialect dialect);
   std::string read_count(std::string_view bytes, const StoreLimits& limits);
-  std::string judge_length(std::uint64_t length, const StoreLimits& limits) const;
+  std::string judge_length(std::uint64_t length, const StoreLimits& limits);
   bool next_string_is_key() const;
 
   std::size_t offset_ = 0;
   std::uint64_t strings_left_ = 0;
+  bool implausible_ = false;
   StoreOp op_ = StoreOp::validate;
   Stage stage_ = Stage::code;
 };

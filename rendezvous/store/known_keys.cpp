@@ -94,7 +94,7 @@ std::string awaited_text(std::string_view key) {
   const auto in_group = known->group.empty() ? std::string() : " in group " + known->group;
   if (!known->owner) return "the last " + known->what + in_group;
   if (known->group.empty()) return fmt::format("rank {}'s {}", *known->owner, known->what);
-  return fmt::format("the {} of rank {}{}", known->what, *known->owner, in_group);
+  return fmt::format("the {} of member {} (from 0){}", known->what, *known->owner, in_group);
 }
 
 std::string shown_key(std::string_view key) {

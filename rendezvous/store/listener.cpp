@@ -1,6 +1,7 @@
 #include "rendezvous/store/listener.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -91,8 +92,11 @@ Result<tcp::acceptor> open_listener(const boost::asio::any_io_executor& executor
     auto listener = listen_on(executor, address, static_cast<std::uint16_t>(port));
     if (listener || listener.error().error_number != EADDRINUSE) return listener;
     if (port < ports.last) continue;
-    return Error{"listening on " + (address.empty() ? "any address" : address),
-                 "other programs have all ports of " + ports.text(), "", EADDRINUSE};
+    Error taken = errno_error("listening on " + (address.empty() ? "any address" : address), EADDRINUSE);
+    taken.why += ": other programs have all ports of " + ports.text();
+    if (const std::string holder = port_holder(ports.first); !holder.empty())
+      taken.next = fmt::format("{} is {}", ports.first, holder);
+    return taken;
   }
 }
 

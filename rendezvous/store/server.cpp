@@ -251,7 +251,8 @@ StoreSession* StoreServer::Impl::find(StoreConnectionId id) {
 
 void StoreServer::Impl::notice_peer(const tcp::endpoint& peer, Fault fault, const std::string& what) {
   if (!notice_ || reported_.size() > limits_.reported_peers_max) return;
-  if (!reported_.emplace(peer.address(), fault, limit_named_in(what)).second) return;
+  const auto limit = fault == Fault::no_client ? "" : limit_named_in(what);
+  if (!reported_.emplace(peer.address(), fault, limit).second) return;
   const bool last = reported_.size() > limits_.reported_peers_max;
   notice_(fmt::format("worker store {}: the connection from {} was closed: {}; {}", text_of(local_),
                       text_of(peer), what,

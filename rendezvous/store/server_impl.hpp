@@ -60,8 +60,9 @@ class StoreServer::Impl : public std::enable_shared_from_this<Impl> {
   void pause_accepting(int error_number);
 
   /// Kinds of reasons to close a connection: a peer address has one line for each, since all workers of a host
-  /// share it, and what a passing stranger did must not hide what a worker is refused.
-  enum class Fault { foreign_address, no_room, no_request, refused_request };
+  /// share it, and what a passing stranger did must not hide what a worker is refused. Whoever is no store client has
+  /// one, whatever it sends.
+  enum class Fault { foreign_address, no_room, no_client, over_limit, refused_request };
 
   // These return false if the session was closed, and gone.
   bool read(StoreSession& session);

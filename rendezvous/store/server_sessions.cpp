@@ -49,7 +49,7 @@ bool StoreServer::Impl::take(StoreSession& session, std::string_view bytes, std:
   session.held = false;
   if (session.dialect == StoreDialect::undecided) {
     const auto found = detect_dialect(bytes, &session.dialect);
-    if (found.state == ScanResult::State::bad) refuse(session, Fault::no_request, found.why);
+    if (found.state == ScanResult::State::bad) refuse(session, Fault::no_client, found.why);
     if (found.state != ScanResult::State::whole) return found.state == ScanResult::State::partial;
   }
   replies_.clear();
@@ -74,7 +74,8 @@ bool StoreServer::Impl::take_one(StoreSession& session, std::string_view bytes, 
   auto found = scanner.scan(bytes, session.dialect, limits_);
   if (found.state == ScanResult::State::partial) return true;
   if (found.state == ScanResult::State::bad) {
-    if (send_replies(session)) refuse(session, Fault::no_request, found.why);
+    const bool noise = scanner.implausible() || limit_named_in(found.why).empty();
+    if (send_replies(session)) refuse(session, noise ? Fault::no_client : Fault::over_limit, found.why);
     return false;
   }
   if (engine_.waiting(session.id) && scanner.op() != StoreOp::cancel_wait) {

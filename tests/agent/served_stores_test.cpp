@@ -216,13 +216,16 @@ TEST_F(ServedRoundsTest, ARoundThatDoesNotGetOnIsExplainedOnce) {
   ASSERT_EQ(stores.stalls().size(), 1U);
   EXPECT_EQ(stores.stalls()[0].round, 1);
   EXPECT_EQ(stores.stalls()[0].sentence, why);
-  // It comes and waits itself: something new to say, and nothing that was said before.
+  EXPECT_EQ(stores.stalls()[0].over_unix_ms, 0);
+  // It comes, and later waits itself: something new to say, and nothing that was said before.
   Client two(*this, port);
   two.put(rendezvous::StoreOp::add, "init/", "", 1)
       .put(rendezvous::StoreOp::set, "/default_pg/0//cpu//0/2", "x");
   two.put(rendezvous::StoreOp::wait, "/never");
-  await("another line", [this] { return said.size() > 1; });
-  EXPECT_EQ(said.at(1), "round 1 does not get on: rank 2 waits for key '/never'");
+  await("two more lines", [this] { return said.size() > 2; });
+  EXPECT_EQ(said.at(1), "round 1 gets on");
+  EXPECT_GE(stores.stalls()[0].over_unix_ms, stores.stalls()[0].unix_ms);
+  EXPECT_EQ(said.at(2), "round 1 does not get on: rank 2 waits for key '/never'");
 }
 
 TEST_F(ServedRoundsTest, TheNodeThatIsWaitedForIsNamed) {

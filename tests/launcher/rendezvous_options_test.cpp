@@ -64,6 +64,8 @@ TEST(Rendezvous, ConfIsMergedOverRepeats) {
   EXPECT_EQ(meeting.times.join, std::chrono::seconds(7));
   EXPECT_EQ(meeting.times.last_call, std::chrono::milliseconds(200));
   EXPECT_EQ(meeting.is_host, false);
+  EXPECT_EQ(meeting_of({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=is_host=True"}).is_host, true)
+      << "as torchrun takes it";
   EXPECT_TRUE(meeting.unknown_keys.empty());
 }
 
@@ -142,6 +144,9 @@ TEST(Rendezvous, BadValuesNameTheOption) {
   EXPECT_THAT(with("--rdzv-conf=novalue"), HasSubstr("--rdzv-conf: 'novalue' is not allowed"));
   EXPECT_THAT(with("--rdzv-conf=join_timeout=soon"), HasSubstr("--rdzv-conf join_timeout: 'soon'"));
   EXPECT_THAT(with("--rdzv-conf=is_host=maybe"), HasSubstr("--rdzv-conf is_host: 'maybe'"));
+  // A script's variable that was not set, most likely.
+  EXPECT_THAT(with("--rdzv-conf=token_file="), HasSubstr("--rdzv-conf token_file: it is empty"));
+  EXPECT_THAT(with("--rdzv-conf=tls_ca="), HasSubstr("--rdzv-conf tls_ca: it is empty"));
   EXPECT_THAT(with("--node-rank=2"), HasSubstr("--node-rank: 2 is not below the number of nodes, 2"));
   EXPECT_THAT(with("--node-rank=-1"), HasSubstr("--node-rank: '-1' is not allowed"));
   EXPECT_THAT(with("--master-port=70000"), HasSubstr("--master-port: '70000' is not allowed"));

@@ -229,6 +229,8 @@ TEST_F(MusterdTest, WrongOptionsAreNamed) {
   const auto musterd = kBin + "/musterd ";
   EXPECT_EQ(run(musterd + "--nonsense").code, 2);
   EXPECT_EQ(run(musterd + "--log-level loud").code, 2);
+  EXPECT_EQ(run(musterd + "--token-file ''").code, 2) << "an open daemon is not what was meant";
+  EXPECT_NE(run("MUSTER_TOKEN_FILE= " + musterd).code, 0);
   EXPECT_NE(run(musterd + "--listen 127.0.0.1:99999").text.find("99999"), std::string::npos);
   EXPECT_NE(run(musterd + "--listen 192.0.2.1:0").text.find("EADDRNOTAVAIL"), std::string::npos);
   EXPECT_NE(run(musterd + "--token-file /nonexistent").text.find("ENOENT"), std::string::npos);

@@ -1,6 +1,7 @@
 #include "muster/worker/sharded_checkpoint.hpp"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +221,26 @@ TEST(ShardedCheckpoint, WhatDeadWritersLeftGoesAtTheStart) {
   ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
   fs::create_directories(folder.path() / (".tmp-step-000000000001-" + std::to_string(dead)) / "x");
   save(folder.path(), 2, Sharing::split, 4);
+  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000004"));
+}
+
+// A killed process is there until its last write is over, and the next round may be quicker.
+TEST(ShardedCheckpoint, WhatAWriterLeftThatDiesAfterTheStartGoesWithTheNextSave) {
+  const TemporaryFolder folder;
+  const pid_t dying = ::fork();
+  if (dying == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  fs::create_directories(folder.path() / (".tmp-step-000000000001-" + std::to_string(dying)) / "x");
+  on_ranks(1, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 1, Sharing::split);
+    ShardedCheckpoint checkpoint(folder.path(), {}, group, state.slices());
+    EXPECT_EQ(names(folder.path()).size(), 1u);
+    ::kill(dying, SIGKILL);
+    ASSERT_EQ(::waitpid(dying, nullptr, 0), dying);
+    EXPECT_EQ(checkpoint.save(4, {}).error, "");
+  });
   EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000004"));
 }
 

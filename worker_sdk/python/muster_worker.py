@@ -31,6 +31,8 @@ _PROGRESS_INTERVAL_S = 0.1
 _PATIENCE_S = 1.0
 _MAX_LINE = 64
 
+_flags: "dict[str, Any]" = {}
+
 
 class Worker:
     """One for each process. Not thread-safe. Attributes: rank, local_rank, world_size, restart_count, round."""
@@ -81,10 +83,8 @@ class Worker:
             return asked
         if dist is None:
             raise ValueError("drain_requested() in a world of several needs torch.distributed to agree over")
-        import torch
-
-        on_gpu = dist.get_backend() == "nccl"
-        flag = torch.tensor([int(asked)], dtype=torch.int32, device="cuda" if on_gpu else "cpu")
+        flag = _flag_on("cuda" if dist.get_backend() == "nccl" else "cpu")
+        flag.fill_(int(asked))
         dist.all_reduce(flag, op=dist.ReduceOp.MAX)
         return bool(flag.item())
 
@@ -131,6 +131,17 @@ class Worker:
 def join() -> Worker:
     """This process as a worker; says hello to its agent where there is one."""
     return Worker()
+
+
+def _flag_on(device: str) -> Any:
+    """One tensor for all calls, which lives as long as the process. PyTorch 1's Gloo group drops a collective's tensor in
+    a thread of its own, a moment after the call is over: if nobody else had it any more, that needs Python's lock, and
+    a process that was ending just then waited for that thread for ever, with the lock in its hands."""
+    if device not in _flags:
+        import torch
+
+        _flags[device] = torch.zeros(1, dtype=torch.int32, device=device)
+    return _flags[device]
 
 
 def _number(environment: "os._Environ[str] | dict[str, str]", name: str, default: int) -> int:

@@ -20,13 +20,21 @@ constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr const char* index_name = "index.json";
 
-bool is_leftover(const std::string& name) {
-  if (!name.starts_with(temporary_prefix)) return false;
-  const auto dash = name.rfind('-');
-  const auto pid = parse_integer(name.substr(dash + 1), 1, std::numeric_limits<pid_t>::max());
-  if (!pid) return false;
-  const auto writer = static_cast<pid_t>(*pid);
-  return writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
+/// Nothing: it is no temporary name.
+std::optional<pid_t> writer_of(const std::string& name) {
+  if (!name.starts_with(temporary_prefix)) return std::nullopt;
+  const auto pid = parse_integer(name.substr(name.rfind('-') + 1), 1, std::numeric_limits<pid_t>::max());
+  if (!pid) return std::nullopt;
+  return static_cast<pid_t>(*pid);
+}
+
+bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
+/// One that was killed may have been there still, in the middle of a write, when this run began.
+void remove_leftovers_of_others(const fs::path& folder) {
+  for (const auto& name : names_in(folder))
+    if (const auto writer = writer_of(name); writer && *writer != ::getpid() && is_gone(*writer))
+      remove_tree(folder / name);
 }
 
 /// Removes all but the `keep` newest up to `step`. A newer one was not usable when this run was resumed; it
@@ -65,7 +73,8 @@ std::vector<std::int64_t> steps_in(const fs::path& folder) {
 
 void remove_leftovers(const fs::path& folder) {
   for (const auto& name : names_in(folder))
-    if (is_leftover(name)) remove_tree(folder / name);
+    if (const auto writer = writer_of(name); writer && (*writer == ::getpid() || is_gone(*writer)))
+      remove_tree(folder / name);
 }
 
 void check_step(std::int64_t step) {
@@ -102,6 +111,7 @@ fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, s
   sync_folder(folder);
   remove_tree(temporary);  // what was replaced
   prune(folder, step, keep_last);
+  remove_leftovers_of_others(folder);
   return place;
 }
 

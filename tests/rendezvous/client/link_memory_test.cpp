@@ -57,7 +57,7 @@ TEST(LinkMemory, RepeatsWhatItSaidOfThisRound) {
   memory.note_sent(WorkersStopped{4});
   memory.note_sent(Leave{"SIGTERM"});
   EXPECT_EQ(memory.restatement(),
-            (Messages{resume_of(4, false), failed, WorkersSafe{4, 12}, WorkersStopped{4}, Leave{"SIGTERM"}}));
+            (Messages{resume_of(4, false), failed, Leave{"SIGTERM"}, WorkersSafe{4, 12}, WorkersStopped{4}}));
 }
 
 TEST(LinkMemory, ForgetsTheRoundBefore) {

@@ -222,6 +222,37 @@ TEST_F(RemoteLinkTest, LastWordsThatNobodyTakesAreNotWaitedForLong) {
   EXPECT_TRUE(run_until([&] { return a.link->last_words_out(); }, seconds(5)));
 }
 
+// Field report: the others stood still for a minute, since a node had left while its daemon was away.
+TEST_F(RemoteLinkTest, D1_WhoLeavesWhileTheDaemonIsAwayTellsItWhenItIsBack) {
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  stop_daemon();
+  ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
+  a.link->send(Leave{"SIGTERM"});
+  a.link->close();
+  run_for(milliseconds(100));
+  EXPECT_FALSE(a.link->last_words_out());
+  start_daemon();
+  ASSERT_TRUE(run_until([&] { return log().find("node a leaves: SIGTERM") != std::string::npos; }));
+  EXPECT_TRUE(run_until([&] { return a.link->last_words_out() && daemon_->sessions() == 0; }));
+}
+
+TEST_F(RemoteLinkTest, ADaemonThatStaysAwayIsNotWaitedForLongByWhoLeaves) {
+  start_daemon();
+  auto options = link_options("a");
+  options.farewell = options.standing_farewell = milliseconds(200);
+  auto& a = agent(options);
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  stop_daemon();
+  ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
+  a.link->send(Leave{"SIGTERM"});
+  a.link->close();
+  EXPECT_TRUE(run_until([&] { return a.link->last_words_out(); }, seconds(5)));
+  EXPECT_NE(a.notices.back().find("this node leaves, and cannot tell the rendezvous at "), std::string::npos)
+      << a.notices.back();
+}
+
 TEST_F(RemoteLinkTest, ALinkMayGoAtAnyTime) {
   start_daemon();
   for (int after_ms : {0, 1, 2, 5, 10}) {

@@ -165,6 +165,29 @@ TEST_F(JournalTest, AJournalThatWasLostIsWrittenAgainOnceThereIsRoom) {
   EXPECT_EQ(open(end_).jobs.size(), 1u);
 }
 
+// Field report: all went on as if it were there.
+TEST_F(JournalTest, AJournalThatSomebodyRemovesIsToldAndWrittenAgain) {
+  auto opened = Journal::open(io_, log_, folder_, Instant{}, std::chrono::milliseconds(20));
+  ASSERT_TRUE(opened);
+  Job job("mnist", two_nodes());
+  opened->journal->on_compaction([&] {
+    return std::vector{SnapshotRecord{identity_, job.snapshot(Instant{})}};
+  });
+  fs::remove_all(folder_);
+  const auto until = [&](auto condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      io_.run_one_for(std::chrono::milliseconds(5));
+    return condition();
+  };
+  EXPECT_TRUE(until([&] { return log().find("it was removed, or its folder") != std::string::npos; }))
+      << log();
+  EXPECT_TRUE(until([&] { return log().find("the journal is written again") != std::string::npos; }))
+      << log();
+  opened->journal.reset();
+  EXPECT_EQ(open().jobs.size(), 1u);
+}
+
 TEST_F(JournalTest, AFolderInTheJournalsPlaceIsNamed) {
   fs::create_directories(file());
   const auto opened = Journal::open(io_, log_, folder_, end_);
