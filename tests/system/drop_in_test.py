@@ -41,6 +41,14 @@ def scenario_without_python_a_shell_script_and_one_worker(place):
     place.expect_ranks(1)
 
 
+def scenario_a_temporary_folder_that_cannot_be_used(place):
+    script = place.write("dump.py", DUMP)
+    _, err = place.run([script, place.out], {"TMPDIR": "/no/such", "TEMP": "tmp"})
+    assert "files cannot lie in /no/such, which TMPDIR names (No such file" in err, err
+    assert place.dumped()["env"]["TORCHELASTIC_ERROR_FILE"].startswith(place.temporary + "/muster-"), err
+    place.run(["--log-dir=/proc/no", script, place.out], code=70)
+
+
 def scenario_no_python_and_module_exclude_each_other(place):
     script = place.write("touch.sh", "#!/bin/sh\ntouch \"$1/$RANK\"\n", 0o755)
     assert "--no-python with --module" in place.refused(["--no-python", "--module", script])
