@@ -41,6 +41,16 @@ def scenario_without_python_a_shell_script_and_one_worker(place):
     place.expect_ranks(1)
 
 
+def scenario_a_folder_or_an_archive_with_a_main(place):
+    os.mkdir(place.path("app"))
+    place.write("app/__main__.py", TOUCH)
+    subprocess.run([sys.executable, "-m", "zipapp", "app"], cwd=place.folder, check=True)
+    for words in (["app"], ["--run-path", "app"], ["app.pyz"]):
+        place.run([*words, place.out])
+        place.expect_ranks(1)
+        os.remove(os.path.join(place.out, "0"))
+
+
 def scenario_a_temporary_folder_that_cannot_be_used(place):
     script = place.write("dump.py", DUMP)
     _, err = place.run([script, place.out], {"TMPDIR": "/no/such", "TEMP": "tmp"})
