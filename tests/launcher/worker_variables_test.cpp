@@ -49,6 +49,12 @@ TEST(WorkerVariables, O1_OfAFileComeBeforeThoseOfTheCommandLine) {
   EXPECT_THAT(refused({"--env-file=/no/such"}), HasSubstr("--env-file: /no/such: No such file or directory"));
 }
 
+TEST(WorkerVariables, OfAFileThatNeverEndsNotMoreThanItsLimitIsRead) {
+  EXPECT_EQ(refused({"--env-file=/dev/zero"}),
+            "--env-file: /dev/zero: longer than 1 MiB; it takes a file of NAME=VALUE lines");
+  EXPECT_THAT(refused({"--env-file=/"}), HasSubstr("--env-file: /: Is a directory (EISDIR)"));
+}
+
 TEST(WorkerVariables, P3_ScrubbedOnesAreNotInherited) {
   const Words inherited = {"SLURM_JOB_ID=7", "PATH=/bin", "SLURM_PROCID=0", "PMI_RANK=1", "NOSLURM_=x"};
   EXPECT_THAT(inherited_with({}, inherited), ::testing::ElementsAreArray(inherited))
