@@ -33,6 +33,10 @@ struct KnownFault {
 };
 
 constexpr std::array kKnownFaults = {
+    // Python's answer to `-m hello.py`, which has "ModuleNotFoundError" in it.
+    KnownFault{"as the module name.", kPythonsCode, ", -m takes the name of a module, not of a file",
+               "leave out .py, or leave out -m",
+               "write -m pkg.run for pkg/run.py, or leave out -m to run the file; restarting cannot help"},
     KnownFault{
         "ModuleNotFoundError", kPythonsCode, ", a Python module is missing",
         "install it for the interpreter in use",

@@ -131,6 +131,16 @@ TEST(Advice, AFaultThatTheProgramGotOverIsNotTheCause) {
   EXPECT_EQ(advice_for(crashed).guess, ", a crash in native code");
 }
 
+TEST(Advice, AFileAfterDashMIsNoMissingModule) {
+  const auto advice = advice_for(
+      failure_with(
+          1, {"python3: Error while finding module specification for 'hello.py' (ModuleNotFoundError: No "
+              "module named 'hello'). Try using 'hello' instead of 'hello.py' as the module name."}),
+      "/venv/bin/python");
+  EXPECT_THAT(advice.guess, HasSubstr("-m takes the name of a module"));
+  EXPECT_THAT(advice.next + advice.more, ::testing::Not(HasSubstr("install")));
+}
+
 TEST(Advice, WhatANativeProgramSaysLastIsItsCause) {
   EXPECT_THAT(advice_for(failure_with(70, {"step 1", "bind: Address already in use", ""})).guess,
               HasSubstr("a port is taken"));
