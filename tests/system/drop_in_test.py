@@ -422,12 +422,18 @@ def scenario_bash_completes_options_values_and_files(place):
 
 def scenario_zsh_reads_its_completion(place):
     script, _ = place.run(["--print-completion", "zsh"])
-    assert script.startswith("#compdef muster\n")
+    assert script.startswith("#compdef muster torchrun\n")
     if not shutil.which("zsh"):
         print("zsh is not here: its own syntax check was left out; the quoting is checked by the unit tests")
         return
-    checked = subprocess.run(["zsh", "-n", place.write("_muster", script)], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
+    place.write("_muster", script)
+    for words in (["-n", "_muster"],
+                  ["-f", "-c", "source ./_muster && [[ $_comps[muster] == _muster && $_comps[torchrun] == _muster ]]"],
+                  ["-f", "-c", "fpath=($PWD $fpath); autoload -Uz compinit && compinit -D -u && "
+                               "[[ $_comps[muster] == _muster ]]"]):
+        checked = subprocess.run(["zsh", *words], cwd=place.folder, env={**os.environ, "HOME": place.folder},
+                                 capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, ""), (words, checked)
 
 
 def scenario_man_reads_the_page_without_warnings(place):
