@@ -239,6 +239,12 @@ TEST(CommandLine, SignalsThatNobodyCanHandleAreNamedAndLeftOut) {
   EXPECT_THAT(options.notes, ::testing::IsSupersetOf(
                                  {"--signals-to-handle: SIGNOPE is left out, there is no such signal",
                                   "--signals-to-handle: SIGKILL is left out, no program can handle it"}));
+  const auto crashes = parsed({"--signals-to-handle=SIGCHLD,SEGV,ABRT,TERM", "prog"});
+  EXPECT_THAT(*crashes.signals_to_handle, ElementsAre(SIGTERM));
+  EXPECT_THAT(
+      crashes.notes,
+      ::testing::IsSupersetOf({"--signals-to-handle: SIGCHLD is left out, it says that a worker has ended",
+                               "--signals-to-handle: SEGV is left out, it says that a program has crashed"}));
 }
 
 TEST(CommandLine, A18_AnOptionThatHasNoEffectHereIsNamedAsItWasSet) {
