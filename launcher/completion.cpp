@@ -60,12 +60,21 @@ if [[ $(readlink -f -- "$(type -P torchrun)" 2> /dev/null) == */muster ]]; then
 fi
 )bash";
 
-constexpr const char* kZsh = R"(#compdef muster
+constexpr const char* kZsh = R"zsh(#compdef muster torchrun
 # zsh completion for muster, printed by: muster --print-completion zsh
-_arguments -s -S \
-@OPTIONS@  '(-)1:program:{ _alternative "files:file:_files" "commands:command:_command_names -e" }' \
-  '*::argument:_normal'
-)";
+_muster() {
+  _arguments -s -S \
+@OPTIONS@    '(-)1:program:{ _alternative "files:file:_files" "commands:command:_command_names -e" }' \
+    '*::argument:_normal'
+}
+# A file _muster on fpath is run to complete; what is sourced says what it completes.
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+  _muster
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+  compdef _muster muster torchrun
+fi
+)zsh";
 
 void replace(std::string& text, const std::string& mark, const std::string& by) {
   text.replace(text.find(mark), mark.size(), by);
@@ -142,9 +151,9 @@ std::string for_zsh() {
   for (const OptionRow& row : option_table()) {
     const std::string rest = fmt::format("[{}]{}", for_zsh(row.help), zsh_value(row));
     const char* repeated = row.adds_up() ? "*" : "";
-    options += fmt::format("  '{}{}{}{}' \\\n", repeated, row.long_name, row.is_flag() ? "" : "=", rest);
+    options += fmt::format("    '{}{}{}{}' \\\n", repeated, row.long_name, row.is_flag() ? "" : "=", rest);
     if (*row.short_name)
-      options += fmt::format("  '{}{}{}{}' \\\n", repeated, row.short_name, row.is_flag() ? "" : "+", rest);
+      options += fmt::format("    '{}{}{}{}' \\\n", repeated, row.short_name, row.is_flag() ? "" : "+", rest);
   }
   std::string text = kZsh;
   replace(text, "@OPTIONS@", options);

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/endpoint.hpp"
 #include "launcher/option_table.hpp"
+#include "launcher/small_file.hpp"
 #include "launcher/worker_variables.hpp"
 
 namespace muster::launcher {
@@ -19,7 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr const char* kProgram = "program";
 
 // --help and its like say what to do now, not how a job is to be.
@@ -170,15 +168,9 @@ Result<ConfigFile> parse_config(const std::string& path, const std::string& text
 }
 
 Result<ConfigFile> read_config(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.eof() && !file.good()) return errno_error(path, errno ? errno : EIO);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxBytes)
-    return Error{path, "longer than 1 MiB", "a configuration is a few lines of JSON"};
-  return parse_config(path, text);
+  const auto text = read_small_file(path, "a configuration is a few lines of JSON");
+  if (!text) return text.error();
+  return parse_config(path, *text);
 }
 
 std::string config_text(const LauncherOptions& options) {

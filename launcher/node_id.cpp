@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "launcher/run_folder.hpp"
+#include "launcher/temporary_places.hpp"
 
 namespace muster::launcher {
 
@@ -20,13 +21,19 @@ UniqueFd locked(const std::filesystem::path& path) {
   return fd;
 }
 
+std::optional<std::filesystem::path> folder_of_locks(const Environment& environment) {
+  for (const TemporaryPlace& place : temporary_places(environment))
+    if (const auto folder = own_temporary_folder(place.folder)) return *folder;
+  return std::nullopt;
+}
+
 }  // namespace
 
 NodeName take_node_name(const LauncherOptions& options, const std::string& run_id, const std::string& host,
                         const Environment& environment) {
   if (!options.node_id.empty()) return {options.node_id, {}};
   if (options.max_nodes == 1) return {host, {}};
-  const auto folder = own_temporary_folder(environment("TMPDIR").value_or("/tmp"));
+  const auto folder = folder_of_locks(environment);
   if (!folder) return {host, {}};
   for (int number = 1; number <= kLaunchersPerHostMax; ++number) {
     UniqueFd lock =

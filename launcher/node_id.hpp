@@ -14,7 +14,7 @@ struct NodeName {
 };
 
 /// --node-id, else the host's short name; with more than one node, a second launcher of the same job on this
-/// host has "HOST-2", and so on. Known by locks on files in $TMPDIR/muster-UID, which hosts may share; where those
+/// host has "HOST-2", and so on. Known by locks on files in muster-UID in the first of temporary_places(), which hosts may share; where those
 /// cannot be made, it is the host's name.
 NodeName take_node_name(const LauncherOptions& options, const std::string& run_id, const std::string& host,
                         const Environment& environment);

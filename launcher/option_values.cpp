@@ -26,6 +26,29 @@ int signal_called(const std::string& name) {
   return 0;
 }
 
+// Why this signal cannot stop a job; empty: it can.
+const char* why_not_to_handle(int number) {
+  switch (number) {
+    case 0:
+      return "there is no such signal";
+    case SIGKILL:
+    case SIGSTOP:
+      return "no program can handle it";
+    case SIGCHLD:
+      return "it says that a worker has ended";
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+      return "it says that a program has crashed";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 bool is_conf_key(const std::string& key) {
@@ -165,10 +188,8 @@ Result<void> read_signals(LauncherOptions& options, const std::string& value) {
     const std::string name = trimmed(part);
     if (name.empty()) continue;
     const int number = signal_called(name);
-    if (number == 0 || number == SIGKILL || number == SIGSTOP)
-      options.notes.push_back(
-          fmt::format("--signals-to-handle: {} is left out, {}", name,
-                      number == 0 ? "there is no such signal" : "no program can handle it"));
+    if (const std::string why = why_not_to_handle(number); !why.empty())
+      options.notes.push_back(fmt::format("--signals-to-handle: {} is left out, {}", name, why));
     else
       options.signals_to_handle->push_back(number);
   }

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "launcher/command_line.hpp"
@@ -62,6 +64,7 @@ std::optional<Set> from_file(const OptionRow& row, const ConfigFile& config) {
 }
 
 Result<void> apply(LauncherOptions& options, const Set& set) {
+  const std::size_t notes_before = options.notes.size();
   for (const std::string& value : set.values) {
     auto applied = set.row->apply(options, value);
     if (applied && value.empty() && !set.row->may_be_empty)
@@ -71,7 +74,12 @@ Result<void> apply(LauncherOptions& options, const Set& set) {
     error.what = set.name;
     return error;
   }
-  options.values[set.row->long_name] = set.values;
+  // The row's notes know it by its option alone.
+  for (auto note = options.notes.begin() + static_cast<std::ptrdiff_t>(notes_before);
+       note != options.notes.end(); ++note)
+    if (note->starts_with(set.row->long_name)) note->replace(0, std::strlen(set.row->long_name), set.name);
+  auto& values = options.values[set.row->long_name];
+  values.insert(values.end(), set.values.begin(), set.values.end());
   options.origins[set.row->long_name] = set.origin;
   options.names[set.row->long_name] = set.name;
   if (*set.row->no_effect != '\0') options.notes.push_back(set.name + " " + set.row->no_effect);
@@ -89,16 +97,40 @@ Result<ConfigFile> config_of(const std::vector<GivenOption>& given, const Enviro
   return read_config(named->values.back());
 }
 
+std::string name_of(const std::string& pair) { return pair.substr(0, pair.find('=')); }
+
+// Of the file's values beside those given otherwise: of --env and --rdzv-conf the names that are not given again.
+std::optional<Set> what_stays(Set of_file, const Set& given) {
+  if (of_file.row->kind == ValueKind::pairs)
+    return of_file;  // later ones replace earlier ones where they are read
+  if (std::string(of_file.row->long_name) != "--env") return std::nullopt;
+  std::erase_if(of_file.values, [&](const std::string& value) {
+    return std::any_of(given.values.begin(), given.values.end(),
+                       [&](const std::string& other) { return name_of(other) == name_of(value); });
+  });
+  return of_file;
+}
+
 Result<void> apply_all(LauncherOptions& options, const std::vector<GivenOption>& given,
                        const Environment& environment, const ConfigFile& config) {
   for (const OptionRow& row : option_table()) {
     auto set = from_flags(row, given);
     if (!set) set = from_variables(row, environment);
-    if (!set) set = from_file(row, config);
-    if (!set) continue;
-    if (auto applied = apply(options, *set); !applied) return applied;
+    auto of_file = from_file(row, config);
+    if (set && of_file) of_file = what_stays(*of_file, *set);
+    for (const auto& each : {of_file, set})
+      if (each)
+        if (auto applied = apply(options, *each); !applied) return applied;
   }
   return {};
+}
+
+// "--rdzv-conf store_port" as "PET_RDZV_CONF store_port" where that is how it was given.
+Error as_given(const LauncherOptions& options, Error error) {
+  const std::string option = error.what.substr(0, error.what.find(' '));
+  if (const auto known_as = options.names.find(option); known_as != options.names.end())
+    error.what.replace(0, option.size(), known_as->second);
+  return error;
 }
 
 bool only_prints(const LauncherOptions& options) {
@@ -229,8 +261,8 @@ Result<LauncherOptions> parse_command_line(const std::vector<std::string>& words
   options.program = std::move(line->program.empty() ? config->program : line->program);
   if (only_prints(options)) return options;
   if (auto checked = check_program(options); !checked) return checked.error();
-  if (auto settled = settle_conf(options); !settled) return settled.error();
-  if (auto settled = settle_nodes(options, environment); !settled) return settled.error();
+  if (auto settled = settle_conf(options); !settled) return as_given(options, settled.error());
+  if (auto settled = settle_nodes(options, environment); !settled) return as_given(options, settled.error());
   if (auto settled = settle_logs(options, environment); !settled) return settled.error();
   return options;
 }

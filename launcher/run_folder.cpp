@@ -16,6 +16,7 @@
 #include "base/endpoint.hpp"
 #include "base/file_name.hpp"
 #include "launcher/plan.hpp"
+#include "launcher/temporary_places.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
@@ -51,6 +52,35 @@ Result<std::filesystem::path> make_temporary(const std::string& run_id,
   if (const auto checked = check_name(pattern); !checked) return checked.error();
   if (!::mkdtemp(pattern.data())) return errno_error(pattern, errno, kNext);
   return made(pattern);
+}
+
+// In the first place where it can be made. Without any of them the job runs as well.
+RunFolder make_somewhere(const std::string& run_id, const Environment& environment) {
+  std::string unusable;
+  for (const TemporaryPlace& place : temporary_places(environment)) {
+    const auto fresh = make_temporary(run_id, place.folder);
+    if (fresh)
+      return {*fresh,
+              {},
+              unusable.empty() ? ""
+                               : fmt::format("files cannot lie in {}: this job's logs are in {}", unusable,
+                                             fresh->string())};
+    unusable += (unusable.empty() ? "" : ", nor in ") + unusable_place(place, fresh.error().why);
+  }
+  return {{},
+          {},
+          fmt::format("files cannot lie in {}: no logs are kept, nor error files and status.json", unusable)};
+}
+
+// Where make_somewhere() would, as far as can be known without a try; empty: nowhere.
+std::filesystem::path expected_somewhere(const std::string& run_id, const Environment& environment) {
+  for (const TemporaryPlace& place : temporary_places(environment)) {
+    std::error_code error;
+    if (std::filesystem::is_directory(place.folder, error) &&
+        ::access(place.folder.c_str(), W_OK | X_OK) == 0 && check_name(place.folder))
+      return place.folder / fmt::format("muster-{}", ::getuid()) / (folder_name_of(run_id) + "-XXXXXX");
+  }
+  return {};
 }
 
 // --log-dir with its fields filled in, and with what it does not name added to it.
@@ -133,9 +163,7 @@ std::string run_id_of(const LauncherOptions& options) {
 Result<std::filesystem::path> expected_run_folder(const LauncherOptions& options, const std::string& run_id,
                                                   const std::string& node, const Environment& environment) {
   if (options.log_dir == "/dev/null") return made("");
-  if (options.log_dir.empty())
-    return made(std::filesystem::path(environment("TMPDIR").value_or("/tmp")) /
-                fmt::format("muster-{}", ::getuid()) / (folder_name_of(run_id) + "-XXXXXX"));
+  if (options.log_dir.empty()) return made(expected_somewhere(run_id, environment));
   const auto named = named_folder(options, run_id, node, environment);
   if (!named) return named.error();
   // Workers may change their folder; the paths we print must stay true.
@@ -149,11 +177,7 @@ Result<std::filesystem::path> expected_run_folder(const LauncherOptions& options
 Result<RunFolder> make_run_folder(const LauncherOptions& options, const std::string& run_id,
                                   const std::string& node, const Environment& environment) {
   if (options.log_dir == "/dev/null") return RunFolder{};
-  if (options.log_dir.empty()) {
-    auto fresh = make_temporary(run_id, environment("TMPDIR").value_or("/tmp"));
-    if (!fresh) return fresh.error();
-    return RunFolder{std::move(*fresh), {}, ""};
-  }
+  if (options.log_dir.empty()) return make_somewhere(run_id, environment);
   const auto wanted = expected_run_folder(options, run_id, node, environment);
   if (!wanted) return wanted.error();
   std::string holder;

@@ -33,7 +33,8 @@ struct RunFolder {
 /// The folder, made if it is missing; below it come round-N/rank-R. Empty for --log-dir=/dev/null.
 ///   --log-dir D   D/RUN-ID, and with more than one node D/RUN-ID/NODE. {job}, {node} and {host} in D stand for
 ///                 themselves, and what D names so is not added; ${NAME} is a variable
-///   else          $TMPDIR/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone ($TMPDIR: else /tmp)
+///   else          PLACE/muster-UID/RUN-ID-XXXXXX, new and for this user's eyes alone, in the first of temporary_places()
+///                 where it can be made; the note says which could not and why. Empty, with a note, if there is none
 ///
 /// A folder that a live job holds is left to it: this one takes FOLDER-2 and so on, and the note says who holds the
 /// first. (Refusing would end jobs that torchrun runs: there each run has a folder of its own.)

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "launcher/program_header.hpp"
+#include "launcher/python_program.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
@@ -80,6 +81,21 @@ Result<Target> with_python(std::vector<std::string> words, const Environment& en
   if (!python) return python.error();
   words.insert(words.begin(), {python->path, "-u"});
   return Target{std::move(words), python->why, python->path};
+}
+
+// "hello" for hello.py, "pkg.sub.run" for ./pkg/sub/run.py; empty for what lies elsewhere.
+std::string module_of(const std::string& path) {
+  std::string name = std::filesystem::path(path).lexically_normal().string();
+  if (name.starts_with('/') || name.starts_with("..")) return "";
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+Error file_as_module(const std::string& name) {
+  const std::string module = module_of(name);
+  return {"-m " + name, "-m takes the name of a module, not of a file",
+          "leave out -m to run the file" + (module.empty() ? "" : ", or write -m " + module), ENOENT};
 }
 
 // What "#!" in the first line of a script says, a carriage return at its end included; empty: it is no script.
@@ -170,25 +186,55 @@ Result<Target> direct(const LauncherOptions& options, const std::string& path, c
   return Target{std::move(command), why};
 }
 
+// For Python a name that begins with a hyphen would be an option.
+Result<Target> script(const LauncherOptions& options, const Environment& environment) {
+  std::vector<std::string> words = options.program;
+  if (words[0].starts_with('-')) words[0] = "./" + words[0];
+  return with_python(std::move(words), environment);
+}
+
+Result<Target> module(const LauncherOptions& options, const Environment& environment) {
+  const std::string& name = options.program[0];
+  std::error_code error;
+  const bool is_file = name.ends_with(".py") && std::filesystem::is_regular_file(name, error);
+  // "hello.py" may be the module py of the package hello.
+  const bool is_package = std::filesystem::is_directory(name.substr(0, name.find('.')), error);
+  if (has_slash(name) || (is_file && !is_package)) return file_as_module(name);
+  std::vector<std::string> words = options.program;
+  words.insert(words.begin(), "-m");
+  return with_python(std::move(words), environment);
+}
+
+// As errno_error(), with what to do where that is known.
+Error cannot_run(const std::string& name, int error, const LauncherOptions& options) {
+  struct stat info {};
+  const bool known = ::stat(name.c_str(), &info) == 0;
+  if (error == EISDIR)
+    return errno_error(name, error,
+                       "Python runs a folder if it has a __main__.py: name that, or the program in it");
+  if (error != EACCES || !known || !S_ISREG(info.st_mode)) return errno_error(name, error);
+  const std::string make_it = fmt::format("`chmod +x {}` makes it a program", name);
+  return errno_error(
+      name, error,
+      options.no_python ? make_it : make_it + fmt::format("; `--run-path {}` runs it with Python", name));
+}
+
 }  // namespace
 
 Result<Target> find_target(const LauncherOptions& options, const Environment& environment) {
   const std::string& name = options.program.at(0);
-  if (options.module) {
-    std::vector<std::string> words = options.program;
-    words.insert(words.begin(), "-m");
-    return with_python(std::move(words), environment);
-  }
+  if (options.module) return module(options, environment);
   if (options.no_python) {
     const auto path = find_executable(name, environment);
-    if (!path) return path.error();
+    if (!path) return has_slash(name) ? cannot_run(name, path.error().error_number, options) : path.error();
     return direct(options, *path, has_slash(name) ? "as given" : "found on PATH", environment);
   }
+  if (is_python_folder(name) || is_python_archive(name)) return script(options, environment);
   if (options.run_path || name.ends_with(".py")) {
-    if (const int error = check_file(name, Need::read)) return errno_error(name, error);
-    std::vector<std::string> words = options.program;
-    if (name.starts_with('-')) words[0] = "./" + name;  // for Python it would be an option
-    return with_python(std::move(words), environment);
+    const int error = check_file(name, Need::read);
+    if (error == EISDIR) return cannot_run(name, error, options);
+    if (error != 0) return errno_error(name, error);
+    return script(options, environment);
   }
   const int error = check_file(name, Need::execute);
   if (error == 0) return direct(options, has_slash(name) ? name : "./" + name, "as given", environment);
@@ -197,7 +243,7 @@ Result<Target> find_target(const LauncherOptions& options, const Environment& en
     if (path) return direct(options, *path, "found on PATH", environment);
     if (error == ENOENT) return path.error();
   }
-  return errno_error(name, error);
+  return cannot_run(name, error, options);
 }
 
 int exit_code_of_missing_target(const Error& error) {

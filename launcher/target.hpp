@@ -20,6 +20,7 @@ struct Target {
 ///   --no-python  NAME as it is: a path if it has a slash, else looked for on PATH
 ///   --run-path   python -u NAME
 ///   *.py         python -u NAME
+///   a folder with a __main__.py, a zip archive that is called *.pyz or *.zip: python -u NAME
 ///   else         NAME if it is an executable file (from the current folder), else NAME on PATH
 /// python is PYTHON_EXEC, else VIRTUAL_ENV/bin/python, else python3 or python on PATH.
 ///

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 
+#include "launcher/small_file.hpp"
 #include "launcher/text.hpp"
 
 namespace muster::launcher {
@@ -75,8 +75,9 @@ Result<void> add_variable(VariableChanges& changes, const std::string& text) {
 }
 
 Result<void> add_variables_of(VariableChanges& changes, const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) return Error{"", errno_error(path.string(), errno).sentence()};
+  const auto text = read_small_file(path.string(), "it takes a file of NAME=VALUE lines");
+  if (!text) return Error{"", text.error().what + ": " + text.error().why, text.error().next};
+  std::istringstream file(*text);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -88,8 +89,6 @@ Result<void> add_variables_of(VariableChanges& changes, const std::filesystem::p
     error.why = fmt::format("{}, line {}: {}", path.string(), number, error.why);
     return error;
   }
-  if (file.bad())
-    return Error{"", path.string() + ": it cannot be read", "it takes a file of NAME=VALUE lines"};
   return {};
 }
 

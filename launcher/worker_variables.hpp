@@ -20,7 +20,7 @@ struct VariableChanges {
 Result<void> add_variable(VariableChanges& changes, const std::string& text);
 
 /// A file of such lines, values as they are up to the line's end; empty lines and those that begin with # are passed
-/// over. The error names file and line.
+/// over; at most 1 MiB. The error names file and line.
 Result<void> add_variables_of(VariableChanges& changes, const std::filesystem::path& file);
 
 /// "SLURM_*" or "SLURM_*,PMI_*".

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include <ctime>
 #include <utility>
 
+#include "agent/process/process_name.hpp"
 #include "base/exit_cause.hpp"
 
 namespace muster::agent {
@@ -103,7 +103,7 @@ void end_everything(const Groups& groups, const JobCgroup& cgroup, const char* i
 
 [[noreturn]] void guard_main(int fd, const JobCgroup& cgroup, const char* id, const sigset_t& mask) {
   ::setsid();
-  ::prctl(PR_SET_NAME, "muster-guard");
+  name_this_process(kGuardName);
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);

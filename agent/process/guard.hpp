@@ -24,6 +24,9 @@
 
 namespace muster::agent {
 
+/// Who kills all that is called "muster" (`pkill -9 muster`, `pkill -9 -f muster`) must not hit it.
+inline constexpr const char* kGuardName = "launch-guard";
+
 class Guard {
  public:
   /// Forks, so call it early: the fewer pages and threads there are, the better. The guard has a session of its own (no

@@ -21,64 +21,101 @@ namespace {
 using rendezvous::WorkerFailure;
 
 constexpr std::size_t kMaxErrorBytes = 120;  // of an exception's text in the headline
+constexpr int kPythonsCode = 1;              // of a Python that an exception ended
 
-bool says(const WorkerFailure& failure, std::string_view text) {
-  const auto has_text = [&](const std::string& line) { return line.find(text) != std::string::npos; };
-  return has_text(failure.message) ||
-         std::any_of(failure.last_lines.begin(), failure.last_lines.end(), has_text);
-}
-
-// Faults that a worker names itself, whatever it then dies of.
+// Faults that a worker names itself as the last thing it says.
 struct KnownFault {
   std::string_view text;
+  int exit_code;  ///< of a program that dies of it; -1: any
   std::string_view guess;
   std::string_view next;  ///< empty: see where it said so
   std::string_view more;
 };
 
 constexpr std::array kKnownFaults = {
+    // Python's answer to `-m hello.py`, which has "ModuleNotFoundError" in it.
+    KnownFault{"as the module name.", kPythonsCode, ", -m takes the name of a module, not of a file",
+               "leave out .py, or leave out -m",
+               "write -m pkg.run for pkg/run.py, or leave out -m to run the file; restarting cannot help"},
     KnownFault{
-        "ModuleNotFoundError", ", a Python module is missing", "install it for the interpreter in use",
+        "ModuleNotFoundError", kPythonsCode, ", a Python module is missing",
+        "install it for the interpreter in use",
         "activate the virtual environment that has the module, or name its interpreter with PYTHON_EXEC; "
         "restarting cannot help"},
-    KnownFault{"ImportError", ", an import failed", "",
+    KnownFault{"ImportError", kPythonsCode, ", an import failed", "",
                "the module or a library it needs does not fit this interpreter; restarting cannot help"},
-    KnownFault{"error while loading shared libraries", ", a shared library is missing", "",
+    KnownFault{"error while loading shared libraries", 127, ", a shared library is missing", "",
                "install the library, or name its folder in LD_LIBRARY_PATH"},
-    KnownFault{"can't open file", ", its script was not found", "check the script's path",
+    KnownFault{"can't open file", 2, ", its script was not found", "check the script's path",
                "a relative path counts from the folder in which muster was started"},
-    KnownFault{"CUDA out of memory", ", its GPU is out of memory", "lower the batch size",
+    KnownFault{"CUDA out of memory", -1, ", its GPU is out of memory", "lower the batch size",
                "lower the batch size or the model's size, or see with nvidia-smi who else uses the GPU"},
-    KnownFault{"Address already in use", ", a port is taken", "",
+    KnownFault{"Address already in use", -1, ", a port is taken", "",
                "something else listens on the port; let the program use MASTER_PORT, or a port of 0"},
 };
 
-// From its error file, which has all of it, or else from its last lines.
-std::optional<Traceback> traceback_of(const WorkerFailure& failure) {
+bool exited_with(const WorkerFailure& failure, int code) {
+  return failure.cause.kind == ExitCause::Kind::exited && failure.cause.value == code;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  std::istringstream message(failure.message);
-  for (std::string line; std::getline(message, line);) lines.push_back(line);
-  const auto found = find_traceback(lines);
-  return found ? found : find_traceback(failure.last_lines);
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
-// The module's name if the last lines say it: "No module named 'torch'".
-std::string missing_module(const WorkerFailure& failure) {
+// From its error file, which has all of it, or else from its last lines. There an exception that it handled stands too:
+// one that ended a Python makes it exit with 1 and is the last that it tells.
+std::optional<Traceback> traceback_of(const WorkerFailure& failure) {
+  if (auto found = find_traceback(lines_of(failure.message))) return found;
+  if (!failure.message.empty() || !exited_with(failure, kPythonsCode)) return std::nullopt;
+  auto found = find_traceback(failure.last_lines);
+  return found && found->last ? found : std::nullopt;
+}
+
+// C++ tells what ended it before it aborts.
+std::string words_before_abort(const WorkerFailure& failure) {
+  std::string words;
+  for (const std::string& line : failure.last_lines) {
+    if (line.starts_with("terminate called")) words.clear();
+    if (!words.empty() || line.starts_with("terminate called")) words += line + "\n";
+  }
+  return words;
+}
+
+// What it said of its end; empty: nothing that is known to be of its end. What it only lived through is left out.
+std::string last_words(const WorkerFailure& failure) {
+  if (const auto traceback = traceback_of(failure)) return traceback->error;
+  if (!failure.message.empty()) return failure.message;
+  if (failure.cause.kind == ExitCause::Kind::signalled)
+    return failure.cause.value == SIGABRT ? words_before_abort(failure) : "";
+  const auto told = find_traceback(failure.last_lines);
+  if (told && told->last) return "";  // it exited by its own will after that
+  const auto& lines = failure.last_lines;
+  const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& text) {
+    return text.find_first_not_of(" \t\r") != std::string::npos;
+  });
+  return line == lines.rend() ? "" : *line;
+}
+
+bool is_fault(const KnownFault& fault, const WorkerFailure& failure, const std::string& words) {
+  const bool fits = fault.exit_code < 0 || !failure.message.empty() ||
+                    exited_with(failure, fault.exit_code) || failure.cause.kind == ExitCause::Kind::signalled;
+  return fits && words.find(fault.text) != std::string::npos;
+}
+
+// "torch" of "No module named 'torch'".
+std::string missing_module(const std::string& words) {
   constexpr std::string_view before = "No module named '";
-  const auto in = [&](const std::string& text) -> std::string {
-    const auto at = text.rfind(before);
-    if (at == std::string::npos) return "";
-    const auto begin = at + before.size();
-    return text.substr(begin, text.find('\'', begin) - begin);
-  };
-  for (auto line = failure.last_lines.rbegin(); line != failure.last_lines.rend(); ++line)
-    if (auto module = in(*line); !module.empty()) return module;
-  return in(failure.message);
+  const auto at = words.rfind(before);
+  if (at == std::string::npos) return "";
+  const auto begin = at + before.size();
+  return words.substr(begin, words.find('\'', begin) - begin);
 }
 
-std::optional<Advice> by_missing_module(const WorkerFailure& failure, const std::string& python) {
-  if (python.empty() || !says(failure, "ModuleNotFoundError")) return std::nullopt;
-  const std::string module = missing_module(failure);
+Advice by_missing_module(const std::string& words, const std::string& python) {
+  const std::string module = missing_module(words);
   return Advice{
       module.empty() ? ", a Python module is missing" : fmt::format(", module {} is missing", module),
       "install it for " + python,
@@ -91,6 +128,18 @@ std::optional<Advice> by_missing_module(const WorkerFailure& failure, const std:
 std::string place_of_words(const WorkerFailure& failure) {
   if (!failure.last_lines.empty()) return "its last lines";
   return failure.message.empty() ? "" : "its error file";
+}
+
+std::optional<Advice> by_known_fault(const WorkerFailure& failure, const std::string& python) {
+  const std::string words = last_words(failure);
+  for (const KnownFault& fault : kKnownFaults) {
+    if (!is_fault(fault, failure, words)) continue;
+    if (fault.text == "ModuleNotFoundError" && !python.empty()) return by_missing_module(words, python);
+    return Advice{std::string(fault.guess),
+                  fault.next.empty() ? "see " + place_of_words(failure) : std::string(fault.next),
+                  std::string(fault.more)};
+  }
+  return std::nullopt;
 }
 
 Advice by_abort(const WorkerFailure& failure) {
@@ -202,14 +251,8 @@ Advice by_silence_or_words(const WorkerFailure& failure) {
 Advice advice_for(const WorkerFailure& failure, const std::string& python) {
   if (failure.cause.kind == ExitCause::Kind::start_failed) return by_start_failure(failure);
   if (failure.cause.success()) return by_early_exit(failure);
-  if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL)) {
-    if (auto advice = by_missing_module(failure, python)) return *advice;
-    for (const KnownFault& fault : kKnownFaults)
-      if (says(failure, fault.text))
-        return {std::string(fault.guess),
-                fault.next.empty() ? "see " + place_of_words(failure) : std::string(fault.next),
-                std::string(fault.more)};
-  }
+  if (!(failure.cause.kind == ExitCause::Kind::signalled && failure.cause.value == SIGKILL))
+    if (auto advice = by_known_fault(failure, python)) return *advice;
   if (failure.cause.kind == ExitCause::Kind::signalled) return by_signal(failure);
   if (const auto traceback = traceback_of(failure))
     return {", " + clipped(traceback->error, kMaxErrorBytes),

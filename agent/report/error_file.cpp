@@ -35,6 +35,16 @@ std::optional<std::string> text_at(const nlohmann::json& object, const char* key
   return text;
 }
 
+// The call stack of a writer that did not end it with what happened, as a traceback does, is ended so.
+std::string with_message(std::string stack, std::string message) {
+  const auto end =
+      message.find_last_not_of(" \t\r\n:");  // of an exception without a text Python itself says "KeyError"
+  message.resize(end == std::string::npos ? 0 : end + 1);
+  if (stack.find(message) != std::string::npos) return stack;
+  while (!stack.empty() && stack.back() == '\n') stack.pop_back();
+  return stack + "\n" + message;
+}
+
 }  // namespace
 
 std::optional<ErrorFile> read_error_file(const std::filesystem::path& path) {
@@ -48,8 +58,9 @@ std::optional<ErrorFile> read_error_file(const std::filesystem::path& path) {
   if (!json.is_object() || !json.contains("message")) return std::nullopt;
   const auto& message = json["message"];
   const auto extra = message.is_object() ? message.value("extraInfo", nlohmann::json()) : nlohmann::json();
-  auto text = text_at(extra, "py_callstack");
-  if (!text) text = text_at(message, "message");
+  const auto stack = text_at(extra, "py_callstack");
+  auto text = text_at(message, "message");
+  if (stack) text = with_message(*stack, text.value_or(""));
   if (!text) return std::nullopt;
   return ErrorFile{end_of(std::move(*text)),
                    extra.is_object() && extra.value("permanent", nlohmann::json()) == true};

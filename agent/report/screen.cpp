@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "agent/report/advice.hpp"
+#include "agent/report/harmless_text.hpp"
 #include "agent/report/report.hpp"
 #include "agent/report/screen_parts.hpp"
 #include "base/time.hpp"
@@ -35,12 +36,21 @@ std::string indented_end(const std::vector<std::string>& lines, std::size_t coun
   return text;
 }
 
+// Bytes that no screen shows (a megabyte of zeros) push out no words.
+std::vector<std::string> lines_to_show(std::vector<std::string> lines) {
+  std::erase_if(lines, [](const std::string& line) { return !line.empty() && harmless(line).empty(); });
+  return lines;
+}
+
 std::string last_lines_text(const WorkerFailure& failure, std::size_t room) {
   if (failure.last_lines.empty())
     return field("its last lines",
                  "none on stderr" + (failure.log_path.empty() ? "" : "; " + failure.log_path));
-  return field("its last lines", failure.log_path) +
-         indented_end(failure.last_lines, std::min(failure.last_lines.size(), room));
+  const auto lines = lines_to_show(failure.last_lines);
+  if (lines.empty())
+    return field("its last lines", "nothing that a screen can show" +
+                                       (failure.log_path.empty() ? "" : "; " + failure.log_path));
+  return field("its last lines", failure.log_path) + indented_end(lines, std::min(lines.size(), room));
 }
 
 // Without the blank ones at its end.

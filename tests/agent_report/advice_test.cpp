@@ -9,6 +9,7 @@
 namespace muster::agent {
 namespace {
 
+using rendezvous::WorkerFailure;
 using ::testing::HasSubstr;
 
 ExitCause killed(const char* evidence) {
@@ -90,6 +91,70 @@ TEST(Advice, ATracebackOfTheErrorFileAloneIsMendedThere) {
       "Traceback (most recent call last):\n  File \"train.py\", line 4, in <module>\nValueError: no";
   EXPECT_EQ(advice_for(failure).next, "see train.py line 4");
   EXPECT_THAT(advice_for(failure).more, HasSubstr("mend what its error file says"));
+}
+
+WorkerFailure failure_with(int code, std::vector<std::string> lines) {
+  auto failure = sample_failure(ExitCause::exited(code));
+  failure.last_lines = std::move(lines);
+  return failure;
+}
+
+const std::vector<std::string> kMirrorIsDown = {
+    "Traceback (most recent call last):", "  File \"handled.py\", line 4, in <module>",
+    "ConnectionError: mirror 1 is down"};
+
+TEST(Advice, AnExceptionThatTheScriptHandledIsNotTheCause) {
+  auto lines = kMirrorIsDown;
+  EXPECT_EQ(advice_for(failure_with(1, lines)).guess, ", ConnectionError: mirror 1 is down");
+  EXPECT_EQ(advice_for(failure_with(9, lines)).guess, "") << "an exception ends a Python with 1";
+  lines.push_back("ERROR:root:loss is NaN at step 9; giving up");
+  for (const int code : {1, 9}) {
+    const auto advice = advice_for(failure_with(code, lines));
+    EXPECT_EQ(advice.guess, "");
+    EXPECT_EQ(advice.next, "see its last lines");
+  }
+}
+
+TEST(Advice, AFaultThatTheProgramGotOverIsNotTheCause) {
+  EXPECT_EQ(advice_for(failure_with(5, {"ModuleNotFoundError: No module named 'apex'",
+                                        "apex not found, using native"}),
+                       "/venv/bin/python")
+                .guess,
+            "");
+  for (const char* fault : {"ModuleNotFoundError: No module named 'apex'", "RuntimeError: CUDA out of memory",
+                            "Address already in use"})
+    for (const int code : {1, 5})
+      EXPECT_EQ(advice_for(failure_with(code, {fault, "trying again"})).guess, "");
+  EXPECT_EQ(advice_for(failure_with(5, {"ModuleNotFoundError: No module named 'apex'"})).guess, "");
+  auto crashed = sample_failure(ExitCause::signalled(SIGSEGV));
+  crashed.last_lines = {"CUDA out of memory, using smaller batches"};
+  EXPECT_EQ(advice_for(crashed).guess, ", a crash in native code");
+}
+
+TEST(Advice, AFileAfterDashMIsNoMissingModule) {
+  const auto advice = advice_for(
+      failure_with(
+          1, {"python3: Error while finding module specification for 'hello.py' (ModuleNotFoundError: No "
+              "module named 'hello'). Try using 'hello' instead of 'hello.py' as the module name."}),
+      "/venv/bin/python");
+  EXPECT_THAT(advice.guess, HasSubstr("-m takes the name of a module"));
+  EXPECT_THAT(advice.next + advice.more, ::testing::Not(HasSubstr("install")));
+}
+
+TEST(Advice, WhatANativeProgramSaysLastIsItsCause) {
+  EXPECT_THAT(advice_for(failure_with(70, {"step 1", "bind: Address already in use", ""})).guess,
+              HasSubstr("a port is taken"));
+  auto aborted = sample_failure(ExitCause::signalled(SIGABRT));
+  aborted.last_lines = {"terminate called after throwing an instance of 'c10::Error'",
+                        "  what():  CUDA out of memory. Tried to allocate", "frame #0: x"};
+  EXPECT_THAT(advice_for(aborted).guess, HasSubstr("GPU is out of memory"));
+}
+
+TEST(Advice, OfItsErrorFileTheExceptionCountsWhateverTheExitCode) {
+  auto failure = failure_with(9, kMirrorIsDown);
+  failure.message =
+      "Traceback (most recent call last):\n  File \"train.py\", line 4, in <module>\nValueError: no";
+  EXPECT_EQ(advice_for(failure).guess, ", ValueError: no");
 }
 
 TEST(Advice, EveryKindOfFailureHasSomeAndFitsOnALine) {

@@ -26,8 +26,18 @@ struct ErrorFileTest : ::testing::Test {
 
 TEST_F(ErrorFileTest, TheTracebackIsPreferred) {
   EXPECT_EQ(read(R"({"message": {"message": "ValueError: no", "extraInfo":
-                    {"py_callstack": "Traceback\n  line 42", "timestamp": "1700000000"}}})"),
-            (ErrorFile{"Traceback\n  line 42"}));
+                    {"py_callstack": "Traceback\n  line 42\nValueError: no\n", "timestamp": "1700000000"}}})"),
+            (ErrorFile{"Traceback\n  line 42\nValueError: no\n"}));
+  EXPECT_EQ(
+      read(R"({"message": {"message": "KeyError: ", "extraInfo": {"py_callstack": "line 42\nKeyError\n"}}})"),
+      (ErrorFile{"line 42\nKeyError\n"}));
+}
+
+TEST_F(ErrorFileTest, ACallStackThatDoesNotSayWhatHappenedIsEndedWithTheMessage) {
+  EXPECT_EQ(
+      read(
+          R"({"message": {"message": "ValueError: no", "extraInfo": {"py_callstack": "Stack\n  line 42\n"}}})"),
+      (ErrorFile{"Stack\n  line 42\nValueError: no"}));
 }
 
 TEST_F(ErrorFileTest, ElseTheMessage) {

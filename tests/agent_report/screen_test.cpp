@@ -83,6 +83,18 @@ TEST(Screen, AWorkersControlSequencesCannotTouchTheReport) {
   EXPECT_EQ(text.find("\x1b["), text.find("\x1b[1;31m"));
 }
 
+TEST(Screen, BytesThatNoScreenShowsAreNoLines) {
+  JobReport report = sample_failed_job();
+  auto& lines = report.outcome.first_failure->last_lines;
+  lines.assign(16, std::string(1024, '\0'));
+  EXPECT_THAT(
+      render_report(report),
+      HasSubstr("  its last lines nothing that a screen can show; /logs/mnist/round-2/rank-1/stderr.log\n"
+                "  consequences"));
+  lines.insert(lines.begin(), {"no data", ""});
+  EXPECT_THAT(render_report(report), HasSubstr("stderr.log\n      no data\n      \n  consequences"));
+}
+
 TEST(Screen, I2_TheHeadlineHasTheExceptionAndItsPlace) {
   JobReport report = sample_failed_job(ExitCause::exited(1));
   report.outcome.first_failure->last_lines = {

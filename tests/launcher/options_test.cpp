@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 using Way = WorkerCountWish::Way;
 
@@ -239,6 +240,18 @@ TEST(CommandLine, SignalsThatNobodyCanHandleAreNamedAndLeftOut) {
   EXPECT_THAT(options.notes, ::testing::IsSupersetOf(
                                  {"--signals-to-handle: SIGNOPE is left out, there is no such signal",
                                   "--signals-to-handle: SIGKILL is left out, no program can handle it"}));
+  const auto crashes = parsed({"--signals-to-handle=SIGCHLD,SEGV,ABRT,TERM", "prog"});
+  EXPECT_THAT(*crashes.signals_to_handle, ElementsAre(SIGTERM));
+  EXPECT_THAT(
+      crashes.notes,
+      ::testing::IsSupersetOf({"--signals-to-handle: SIGCHLD is left out, it says that a worker has ended",
+                               "--signals-to-handle: SEGV is left out, it says that a program has crashed"}));
+  EXPECT_THAT(parsed({"prog"}, environment_of({{"PET_SIGNALS_TO_HANDLE", "SIGFOO"}})).notes,
+              ::testing::Contains("PET_SIGNALS_TO_HANDLE: SIGFOO is left out, there is no such signal"));
+  const auto refused =
+      parse_command_line({"prog"}, environment_of({{"PET_RDZV_CONF", "worker_store=nowhere"}}));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().sentence(), StartsWith("PET_RDZV_CONF worker_store: 'nowhere' is not allowed"));
 }
 
 TEST(CommandLine, A18_AnOptionThatHasNoEffectHereIsNamedAsItWasSet) {

@@ -73,6 +73,14 @@ TEST(Pages, ManKnowsTheVersionAndNoLineIsTakenForAMacro) {
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(line.empty() || line[0] != '\'') << line;
 }
 
+TEST(Pages, TheCompletionForZshMayBeSourcedOrLieOnFpath) {
+  const auto zsh = completion_for("zsh");
+  EXPECT_THAT(zsh, ::testing::StartsWith("#compdef muster torchrun\n"));
+  const auto from_fpath = zsh.find("loadautofunc ]]; then\n  _muster\nelse\n");
+  EXPECT_NE(from_fpath, std::string::npos);
+  EXPECT_NE(zsh.find("  compdef _muster muster torchrun\nfi\n", from_fpath), std::string::npos);
+}
+
 TEST(Pages, EachSpecificationForZshIsOneQuotedWord) {
   std::istringstream lines(completion_for("zsh"));
   for (std::string line; std::getline(lines, line);) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/temporary_places.hpp"
 #include "tests/launcher/environment_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -70,8 +71,9 @@ TEST(RunFolder, IsKnownBeforeItIsMade) {
             folder / "logs/mnist/n1");
   EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
   options.log_dir.clear();
-  EXPECT_EQ(expected_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", "/t"}}))->string(),
-            "/t/muster-" + std::to_string(::getuid()) + "/mnist-XXXXXX");
+  EXPECT_EQ(
+      expected_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", folder.path()}}))->string(),
+      folder / ("muster-" + std::to_string(::getuid()) + "/mnist-XXXXXX"));
   EXPECT_EQ(make_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", folder.path()}}))
                 ->path.parent_path(),
             folder / ("muster-" + std::to_string(::getuid())));
@@ -136,7 +138,43 @@ TEST(RunFolder, OneWhoseNameWouldTearLinesApartIsRefused) {
   options.log_dir = "/tmp/${WHERE}";
   EXPECT_FALSE(make_run_folder(options, "mnist", "n1", environment_of({{"WHERE", "a\tb"}})));
   options.log_dir.clear();
-  EXPECT_FALSE(make_run_folder(options, "mnist", "n1", environment_of({{"TMPDIR", "/tmp/\x7f"}})));
+  test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "\x7f");
+  const auto elsewhere = make_run_folder(
+      options, "mnist", "n1", environment_of({{"TMPDIR", folder / "\x7f"}, {"TMP", folder.path()}}));
+  ASSERT_TRUE(elsewhere);
+  EXPECT_THAT(elsewhere->path.string(), StartsWith(folder / "muster-"));
+}
+
+TEST(RunFolder, WhereTheTemporaryFolderCannotBeUsedTheNextIsTakenAndThatIsSaid) {
+  test::TemporaryFolder folder;
+  const std::string file = folder.write("file", "");
+  const auto environment =
+      environment_of({{"TMPDIR", folder / "none"}, {"TEMP", file}, {"TMP", folder.path()}});
+  const auto made = make_run_folder({}, "mnist", "n1", environment);
+  ASSERT_TRUE(made);
+  EXPECT_THAT(made->path.string(), StartsWith(folder / ("muster-" + std::to_string(::getuid()) + "/mnist-")));
+  EXPECT_EQ(made->note, "files cannot lie in " + (folder / "none") +
+                            ", which TMPDIR names (No such file or directory (ENOENT)), nor in " + file +
+                            ", which TEMP names (Not a directory (ENOTDIR)): this job's logs are in " +
+                            made->path.string());
+  EXPECT_THAT(expected_run_folder({}, "mnist", "n1", environment)->string(), StartsWith(folder / "muster-"));
+}
+
+TEST(RunFolder, AnEmptyOrRelativeTemporaryFolderGivesAnAbsolutePath) {
+  test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "tmp");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const auto places = [](const char* value) { return temporary_places(environment_of({{"TMPDIR", value}})); };
+  EXPECT_EQ(places("")[0].folder, "/tmp");
+  EXPECT_EQ(places("./tmp")[0].folder, folder / "tmp");
+  EXPECT_EQ(places("tmp").back().folder, folder.path());
+  const auto made = make_run_folder({}, "mnist", "n1", environment_of({{"TMPDIR", "tmp"}}));
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(made);
+  EXPECT_THAT(made->path.string(), StartsWith(folder / "tmp/muster-"));
+  EXPECT_EQ(made->note, "");
 }
 
 TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {

@@ -127,6 +127,46 @@ TEST_F(TargetTest, APipeOrADeviceIsNoProgram) {
   }
 }
 
+TEST_F(TargetTest, AFolderWithAMainAndAnArchiveGoThroughPython) {
+  folder.write("app/__main__.py", "");
+  // Without any file in it; a script may stand before it.
+  const std::string archive = "#!/usr/bin/env python3\n" + std::string("PK\5\6", 4) + std::string(18, '\0');
+  for (const std::string name : {"app.pyz", "app.zip"}) folder.write(name, archive, name == "app.pyz");
+  for (const bool run_path : {false, true}) {
+    options.run_path = run_path;
+    for (const char* name : {"app", "app.pyz", "app.zip"})
+      EXPECT_THAT(find({folder / name, "--x"})->command,
+                  ElementsAre(folder / "bin/python3", "-u", folder / name, "--x"));
+  }
+  options.run_path = false;
+  folder.write("tool.zip", "#!/bin/true", true);
+  EXPECT_THAT(find({folder / "tool.zip"})->command, ElementsAre(folder / "tool.zip")) << "no archive";
+  EXPECT_THAT(find({folder / "bin"}).error().sentence(), HasSubstr("a folder if it has a __main__.py"));
+}
+
+TEST_F(TargetTest, AScriptThatIsNotExecutableIsToldWhatToDo) {
+  const std::string text = folder / "text";
+  const std::string chmod = text + ": Permission denied (EACCES); `chmod +x " + text + "` makes it a program";
+  EXPECT_EQ(find({text}).error().sentence(), chmod + "; `--run-path " + text + "` runs it with Python");
+  options.no_python = true;
+  EXPECT_EQ(find({text}).error().sentence(), chmod);
+}
+
+TEST_F(TargetTest, AFileIsNoModule) {
+  options.module = true;
+  EXPECT_EQ(
+      find({"./pkg/sub/run.py"}).error().sentence(),
+      "-m ./pkg/sub/run.py: -m takes the name of a module, not of a file; leave out -m to run the file, or "
+      "write -m pkg.sub.run");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  EXPECT_THAT(find({"train.py"}).error().sentence(), HasSubstr("or write -m train"));
+  EXPECT_EQ(code({"train.py"}), 127);
+  folder.write("train/py.py", "");
+  EXPECT_EQ(code({"train.py"}), 0) << "the module py of a package";
+  std::filesystem::current_path(before);
+}
+
 TEST_F(TargetTest, AScriptIsNoOptionOfPython) {
   folder.write("-x y.py", "");
   const auto before = std::filesystem::current_path();

@@ -49,6 +49,33 @@ TEST(WorkerVariables, O1_OfAFileComeBeforeThoseOfTheCommandLine) {
   EXPECT_THAT(refused({"--env-file=/no/such"}), HasSubstr("--env-file: /no/such: No such file or directory"));
 }
 
+TEST(WorkerVariables, OfAFileThatNeverEndsNotMoreThanItsLimitIsRead) {
+  EXPECT_EQ(refused({"--env-file=/dev/zero"}),
+            "--env-file: /dev/zero: longer than 1 MiB; it takes a file of NAME=VALUE lines");
+  EXPECT_THAT(refused({"--env-file=/"}), HasSubstr("--env-file: /: Is a directory (EISDIR)"));
+}
+
+TEST(WorkerVariables, ThoseOfTheConfigurationStayBesideThoseOfTheCommandLine) {
+  test::TemporaryFolder folder;
+  const auto file = folder.write("job.json", R"({"env": {"A": 1, "B": 2}})");
+  EXPECT_THAT(inherited_with({"--config", file, "--env=B=3", "--env=C=4"}, {"B=0"}),
+              ElementsAre("A=1", "B=3", "C=4"));
+  EXPECT_THAT(inherited_with({"--config", file}, {}, {{"MUSTER_ENV", "A=9"}}), ElementsAre("B=2", "A=9"));
+  const auto options = parse_command_line({"--config", file, "--env=B=3", "prog"}, environment_of({}));
+  ASSERT_TRUE(options);
+  EXPECT_THAT(options->values.at("--env"), ElementsAre("A=1", "B=3")) << "printed as it counts";
+  const auto meeting =
+      folder.write("meeting.json", R"({"rdzv-conf": {"join_timeout": 7, "store_port": 4711}})");
+  const auto met = parse_command_line(
+      {"--config", meeting, "--rdzv-conf=join_timeout=8", "--nnodes=2", "--rdzv-endpoint=a:1", "prog"},
+      environment_of({}));
+  ASSERT_TRUE(met) << met.error().sentence();
+  EXPECT_EQ(met->meeting->times.join, std::chrono::seconds(8));
+  EXPECT_EQ(met->store.ports.first, 4711) << "rdzv-conf as well";
+  const auto broken = folder.write("broken.json", R"({"env": ["RANK=1"]})");
+  EXPECT_THAT(refused({"--config", broken, "--env=A=1"}), HasSubstr(broken + ": env: 'RANK' is not allowed"));
+}
+
 TEST(WorkerVariables, P3_ScrubbedOnesAreNotInherited) {
   const Words inherited = {"SLURM_JOB_ID=7", "PATH=/bin", "SLURM_PROCID=0", "PMI_RANK=1", "NOSLURM_=x"};
   EXPECT_THAT(inherited_with({}, inherited), ::testing::ElementsAreArray(inherited))

@@ -41,6 +41,24 @@ def scenario_without_python_a_shell_script_and_one_worker(place):
     place.expect_ranks(1)
 
 
+def scenario_a_folder_or_an_archive_with_a_main(place):
+    os.mkdir(place.path("app"))
+    place.write("app/__main__.py", TOUCH)
+    subprocess.run([sys.executable, "-m", "zipapp", "app"], cwd=place.folder, check=True)
+    for words in (["app"], ["--run-path", "app"], ["app.pyz"]):
+        place.run([*words, place.out])
+        place.expect_ranks(1)
+        os.remove(os.path.join(place.out, "0"))
+
+
+def scenario_a_temporary_folder_that_cannot_be_used(place):
+    script = place.write("dump.py", DUMP)
+    _, err = place.run([script, place.out], {"TMPDIR": "/no/such", "TEMP": "tmp"})
+    assert "files cannot lie in /no/such, which TMPDIR names (No such file" in err, err
+    assert place.dumped()["env"]["TORCHELASTIC_ERROR_FILE"].startswith(place.temporary + "/muster-"), err
+    place.run(["--log-dir=/proc/no", script, place.out], code=70)
+
+
 def scenario_no_python_and_module_exclude_each_other(place):
     script = place.write("touch.sh", "#!/bin/sh\ntouch \"$1/$RANK\"\n", 0o755)
     assert "--no-python with --module" in place.refused(["--no-python", "--module", script])
@@ -404,12 +422,18 @@ def scenario_bash_completes_options_values_and_files(place):
 
 def scenario_zsh_reads_its_completion(place):
     script, _ = place.run(["--print-completion", "zsh"])
-    assert script.startswith("#compdef muster\n")
+    assert script.startswith("#compdef muster torchrun\n")
     if not shutil.which("zsh"):
         print("zsh is not here: its own syntax check was left out; the quoting is checked by the unit tests")
         return
-    checked = subprocess.run(["zsh", "-n", place.write("_muster", script)], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
+    place.write("_muster", script)
+    for words in (["-n", "_muster"],
+                  ["-f", "-c", "source ./_muster && [[ $_comps[muster] == _muster && $_comps[torchrun] == _muster ]]"],
+                  ["-f", "-c", "fpath=($PWD $fpath); autoload -Uz compinit && compinit -D -u && "
+                               "[[ $_comps[muster] == _muster ]]"]):
+        checked = subprocess.run(["zsh", *words], cwd=place.folder, env={**os.environ, "HOME": place.folder},
+                                 capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, ""), (words, checked)
 
 
 def scenario_man_reads_the_page_without_warnings(place):

@@ -52,7 +52,7 @@ pid_t pid_of_guard(const Program& program) {
   for (pid_t child = 0; children >> child;) {
     std::string name;
     std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
-    if (name == "muster-guard") return child;
+    if (name == "launch-guard") return child;
   }
   return -1;
 }
@@ -71,6 +71,22 @@ TEST(Leftover, G1_WhoKillsTheGuardAndThenMusterLeavesNothingEither) {
         "pid " + std::to_string(guard) + " was killed by SIGKILL, not sent by muster; pid ";
     ASSERT_TRUE(program.wait_for(killed, 20s));
   }
+  program.signal(SIGKILL);
+  ASSERT_EQ(program.wait(20s).code, 137);
+  ASSERT_TRUE(job.nothing_left(2s));
+}
+
+// As `pkill -9 -f muster` does, among the launcher and its own processes: by the names that it can read.
+TEST(Leftover, G1_WhoKillsAllThatIsCalledMusterLeavesNothing) {
+  const Job job;
+  Program program(with_grandchildren(job), job.options());
+  ASSERT_TRUE(program.wait_for("up", 20s));
+  for (int look = 0; pid_of_guard(program) < 0 && look < 2000; ++look) std::this_thread::sleep_for(10ms);
+  const pid_t guard = pid_of_guard(program);
+  ASSERT_GT(guard, 0);
+  const std::string folder = "/proc/" + std::to_string(guard);
+  EXPECT_EQ(content(folder + "/comm").find("muster"), std::string::npos);
+  EXPECT_EQ(content(folder + "/cmdline").find("muster"), std::string::npos);
   program.signal(SIGKILL);
   ASSERT_EQ(program.wait(20s).code, 137);
   ASSERT_TRUE(job.nothing_left(2s));

@@ -56,11 +56,24 @@ TEST_F(GuardTest, SignalsToTheAgentsGroupDoNotEndTheGuard) {
   ASSERT_TRUE(guard);
   ASSERT_TRUE(comes_true([&] { return ::getsid(guard->pid()) == guard->pid(); }));
   ASSERT_TRUE(comes_true(
-      [&] { return read_file("/proc/" + std::to_string(guard->pid()) + "/comm") == "muster-guard\n"; }));
+      [&] { return read_file("/proc/" + std::to_string(guard->pid()) + "/comm") == "launch-guard\n"; }));
   ::kill(guard->pid(), SIGTERM);
   ::kill(guard->pid(), SIGINT);
   guard->group_is_gone(123456);
   EXPECT_TRUE(alive(guard->pid()));
+  guard->all_is_over();
+}
+
+TEST_F(GuardTest, G1_KillingByTheLaunchersNameDoesNotHitTheGuard) {
+  const std::string own = read_file("/proc/self/cmdline");
+  auto guard = Guard::start();
+  ASSERT_TRUE(guard);
+  const std::string folder = "/proc/" + std::to_string(guard->pid());
+  ASSERT_TRUE(comes_true([&] { return read_file(folder + "/cmdline").starts_with("launch-guard"); }));
+  const std::string words = read_file(folder + "/cmdline");
+  EXPECT_EQ(words.find_first_not_of('\0', std::string(kGuardName).size()), std::string::npos) << words;
+  EXPECT_EQ(read_file(folder + "/comm"), "launch-guard\n");
+  EXPECT_EQ(read_file("/proc/self/cmdline"), own) << "the launcher keeps its name";
   guard->all_is_over();
 }
 
