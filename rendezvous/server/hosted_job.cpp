@@ -185,6 +185,7 @@ void HostedJob::carry_out(std::vector<Effect> effects) {
     outbox_.pop_front();
     if (const auto* to_agent = std::get_if<ToAgent>(&effect)) deliver(to_agent->node, to_agent->message);
     if (const auto* end = std::get_if<JobOver>(&effect)) note_end(end->outcome);
+    if (const auto* answer = std::get_if<Answer>(&effect)) log_line(history_.answered(*answer, time_now()));
   }
   delivering_ = false;
 }

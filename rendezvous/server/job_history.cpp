@@ -103,6 +103,11 @@ std::string JobHistory::ended(const Outcome& outcome, Time time) {
   return note("the job is over: " + outcome.reason, time);
 }
 
+std::optional<std::string> JobHistory::answered(const Answer& answer, Time time) {
+  if (!answer.done) return std::nullopt;
+  return note("by an operator: " + answer.text, time);
+}
+
 void JobHistory::before(const Event& event, const Job& job, Time time) {
   if (const auto* from = std::get_if<FromAgent>(&event))
     heard(from->node, from->message, job.membership().find(from->node), time);
@@ -114,6 +119,7 @@ void JobHistory::after(const std::vector<Effect>& effects, Time time) {
   for (const auto& effect : effects) {
     if (const auto* to_agent = std::get_if<ToAgent>(&effect)) told(to_agent->message, time);
     if (const auto* over = std::get_if<JobOver>(&effect)) ended(over->outcome, time);
+    if (const auto* answer = std::get_if<Answer>(&effect)) answered(*answer, time);
   }
 }
 

@@ -64,6 +64,8 @@ class JobHistory {
   std::optional<std::string> told(const DaemonMessage& message, Time time);
   std::string note(std::string text, Time time);
   std::string ended(const Outcome& outcome, Time time);
+  /// To an operator: what was changed. Nothing if nothing was.
+  std::optional<std::string> answered(const Answer& answer, Time time);
 
   /// An event of the journal that is to be stepped, and what came of it.
   void before(const Event& event, const Job& job, Time time);

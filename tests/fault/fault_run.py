@@ -1,9 +1,11 @@
 """A scenario while it runs: its hosts, launchers and daemon, and what can be seen of them."""
 
+import contextlib
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -156,6 +158,19 @@ class FaultRun:
     def succeeded(self):
         """Some launcher ended well: then the whole job did."""
         return any(launch.process.poll() == 0 for launch in self.launches.values())
+
+    def note_processes(self):
+        """What still runs and where it stands, for somebody who wants to know why a job does not end."""
+        with open(os.path.join(self.folder, "processes.txt"), "w", encoding="utf-8", errors="replace") as out:
+            for pid in marked_processes(self.folder):
+                with contextlib.suppress(OSError):
+                    for name in ("cmdline", "status", "wchan"):
+                        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
+                            out.write(file.read().replace("\0", " ") + "\n")
+                out.flush()
+                if gdb := shutil.which("gdb"):
+                    subprocess.run([gdb, "-p", str(pid), "-batch", "-ex", "thread apply all bt 25"], stdout=out,
+                                   stderr=subprocess.STDOUT, check=False)
 
     def pids_to_watch(self):
         return [launch.process.pid for launch in [*self.all_launches, *self.daemons] if launch.process.poll() is None]

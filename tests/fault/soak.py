@@ -113,6 +113,7 @@ def play_job(name, options, dice, until, totals):
             if options.keep:
                 run.keep()
         except BaseException:
+            run.note_processes()
             run.keep()
             print(f"\nwhat was done until then:\n{run.transcript()}\nall logs are kept in {run.folder}", flush=True)
             raise

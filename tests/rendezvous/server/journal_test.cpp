@@ -78,6 +78,14 @@ class JournalTest : public testing::Test {
   void overwrite(const std::string& bytes) {
     std::ofstream(file(), std::ios::binary | std::ios::trunc) << bytes;
   }
+  template <class Condition>
+  bool run_until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + seconds(10);
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      io_.run_one_for(std::chrono::milliseconds(5));
+    return condition();
+  }
+
   std::string log() const { return log_text_.str(); }
 
   test::TemporaryFolder scratch_;
@@ -158,8 +166,7 @@ TEST_F(JournalTest, AJournalThatWasLostIsWrittenAgainOnceThereIsRoom) {
   ASSERT_TRUE(opened && opened->journal->lost());
   Job job("mnist", two_nodes());
   opened->journal->on_compaction([&] { return std::vector{SnapshotRecord{identity_, job.snapshot(end_)}}; });
-  io_.run_for(seconds(5));
-  EXPECT_FALSE(opened->journal->lost());
+  EXPECT_TRUE(run_until([&] { return !opened->journal->lost(); }));
   EXPECT_THAT(log(), HasSubstr("the journal is written again"));
   opened->journal.reset();
   EXPECT_EQ(open(end_).jobs.size(), 1u);
@@ -174,15 +181,9 @@ TEST_F(JournalTest, AJournalThatSomebodyRemovesIsToldAndWrittenAgain) {
     return std::vector{SnapshotRecord{identity_, job.snapshot(Instant{})}};
   });
   fs::remove_all(folder_);
-  const auto until = [&](auto condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!condition() && std::chrono::steady_clock::now() < deadline)
-      io_.run_one_for(std::chrono::milliseconds(5));
-    return condition();
-  };
-  EXPECT_TRUE(until([&] { return log().find("it was removed, or its folder") != std::string::npos; }))
+  EXPECT_TRUE(run_until([&] { return log().find("it was removed, or its folder") != std::string::npos; }))
       << log();
-  EXPECT_TRUE(until([&] { return log().find("the journal is written again") != std::string::npos; }))
+  EXPECT_TRUE(run_until([&] { return log().find("the journal is written again") != std::string::npos; }))
       << log();
   opened->journal.reset();
   EXPECT_EQ(open().jobs.size(), 1u);
@@ -283,7 +284,7 @@ TEST_F(JournalTest, WhatWaitsIsCalledAfterTheWriteAndInOrder) {
   opened.journal->when_written([&] { order += fs::file_size(file()) > before ? "a" : "too early"; });
   opened.journal->when_written([&] { order += "b"; });
   EXPECT_EQ(order, "");
-  io_.run();
+  EXPECT_TRUE(run_until([&] { return order.size() == 2; }));
   EXPECT_EQ(order, "ab");
 }
 

@@ -58,6 +58,7 @@ TEST_F(OperatorTest, StopEndsTheJobOnItsNodes) {
   auto& a = agent("a");
   ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
   EXPECT_TRUE(ask({OperatorVerb::stop_job, "mnist", "", 0, 0})->ok);
+  EXPECT_NE(log().find("by an operator: job mnist stops"), std::string::npos) << log();
   ASSERT_TRUE(run_until([&] { return a.last<JobEnded>() != nullptr; }));
   EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::stopped);
   const auto again = ask({OperatorVerb::stop_job, "mnist", "", 0, 0});
