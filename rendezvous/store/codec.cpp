@@ -37,8 +37,10 @@ constexpr std::array<StoreOp, 13> dialect_a{
 
 /// The rest is only read, never sent: no release has it.
 constexpr std::size_t released_codes_in_a = 9;
-/// Bytes or keys: beyond it whoever announces them has sent noise, and has passed no limit.
-constexpr std::uint64_t kPlausibleMax = std::uint64_t{1} << 32;
+/// Whoever announces more has sent noise, and has passed no limit.
+constexpr std::uint64_t plausible_keys_max = std::uint64_t{1} << 24;
+constexpr std::uint64_t plausible_key_bytes_max = std::uint64_t{1} << 24;
+constexpr std::uint64_t plausible_value_bytes_max = std::uint64_t{1} << 32;
 constexpr std::uint8_t codes_in_c = static_cast<std::uint8_t>(StoreOp::watch_key);
 
 const Shape& shape_of(StoreOp op) { return shapes[static_cast<std::size_t>(op)]; }
@@ -115,7 +117,7 @@ std::string StoreScanner::read_code(std::string_view bytes, StoreDialect dialect
 std::string StoreScanner::read_count(std::string_view bytes, const StoreLimits& limits) {
   const auto count = get<std::uint64_t>(bytes, offset_);
   if (count > limits.request_keys_max) {
-    implausible_ = count > kPlausibleMax;
+    implausible_ = count > plausible_keys_max;
     const bool is_signed = op_ == StoreOp::multi_set;
     return fmt::format("{}: {} keys announced, at most {} are allowed (request_keys_max){}", name_of(op_),
                        is_signed ? std::to_string(static_cast<std::int64_t>(count)) : std::to_string(count),
@@ -135,7 +137,7 @@ bool StoreScanner::next_string_is_key() const {
 std::string StoreScanner::judge_length(std::uint64_t length, const StoreLimits& limits) {
   const bool key = next_string_is_key();
   const std::size_t limit = key ? limits.key_bytes_max : limits.value_bytes_max;
-  implausible_ = length > kPlausibleMax;
+  implausible_ = length > (key ? plausible_key_bytes_max : plausible_value_bytes_max);
   if (length > limit)
     return fmt::format("{}: a {} of {} bytes announced, at most {} are allowed ({}){}", name_of(op_),
                        key ? "key" : "value", length, limit, key ? "key_bytes_max" : "value_bytes_max",

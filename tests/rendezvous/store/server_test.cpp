@@ -115,7 +115,7 @@ TEST(StoreServer, BothFamiliesAtOneWildcard) {
   v6.expect_hex("03 00 00 00 00 00 00 00 79 65 73");
 }
 
-TEST(StoreServer, WhatIsNoStoreClientIsClosedWithOneLineForEachReason) {
+TEST(StoreServer, WhatIsNoStoreClientIsClosedWithOneLineForItsAddress) {
   std::mt19937 random(5);
   std::vector<std::string> strangers = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                         from_hex("16 03 01 02 00 01 00 01 fc 03 03"),
