@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "base/port_holder.hpp"
+
 namespace muster::agent {
 
 namespace {
@@ -57,7 +59,9 @@ Result<std::uint16_t> ReservedPorts::open(int number) {
     }
     if (error == EADDRINUSE && port < ports_.last) continue;
     const auto which = ports_.any() ? std::string("of the kernel's choice") : "of " + ports_.text();
-    return errno_error("a port for worker 0's store, " + which, error);
+    const std::string holder = error == EADDRINUSE ? port_holder(ports_.first) : "";
+    return errno_error("a port for worker 0's store, " + which + ", on all addresses", error,
+                       holder.empty() ? "" : std::to_string(ports_.first) + " is " + holder);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "agent/served_stores.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 /// A wait is known to be older than this many periods once one more has begun.
 constexpr unsigned kPeriodsToStall = 4;
 constexpr std::size_t kStallsKept = 16;
+constexpr Duration kStallLook = std::chrono::milliseconds(250);
 
 std::set<boost::asio::ip::address> addresses_in(const std::vector<std::string>& texts) {
   std::set<boost::asio::ip::address> addresses;
@@ -28,11 +30,12 @@ std::set<boost::asio::ip::address> addresses_in(const std::vector<std::string>& 
 
 struct ServedStores::Served {
   Served(rendezvous::StoreServer store, const boost::asio::any_io_executor& executor)
-      : server(std::move(store)), timer(executor) {}
+      : server(std::move(store)), timer(executor), end_timer(executor) {}
 
   rendezvous::StoreServer server;
   LedRound round;
   boost::asio::steady_timer timer;
+  boost::asio::steady_timer end_timer;               ///< of a stall that was told
   unsigned periods = 0;                              ///< since the round began
   unsigned periods_to_report = kPeriodsToStall + 1;  ///< doubles: a long stall is told now and then
   std::string last_report;
@@ -94,35 +97,50 @@ void ServedStores::watch(int number) {
   served.timer.expires_after(options_.stall_after / kPeriodsToStall);
   served.timer.async_wait([this, number](const boost::system::error_code& error) {
     if (error || !stores_.contains(number)) return;
-    look_for_stall(*stores_.at(number));
+    look_for_stall(number);
     watch(number);
   });
 }
 
-void ServedStores::look_for_stall(Served& served) {
-  ++served.periods;
-  served.server.next_period();
-  look_for_crowd(served);
-  const bool stalled = !served.last_report.empty();
-  if (!stalled && served.periods < served.periods_to_report) return;
+std::optional<std::string> ServedStores::stall_of(Served& served) {
   rendezvous::StoreRound round;
   round.round = served.round.round;
   round.world_size = served.round.world_size;
   round.nodes = served.nodes;
   for (const auto& worker : served.round.local_workers())
     round.local_workers.push_back({worker.rank, worker.pid});
-  const auto stall = served.server.stall(round, kPeriodsToStall + 1, true);
-  if (!stall && stalled) {
-    served.last_report.clear();
-    say("round " + std::to_string(round.round) + " gets on");
-    for (Stall& told : stalls_)
-      if (told.round == round.round && told.over_unix_ms == 0) told.over_unix_ms = unix_time_ms();
-  }
-  if (!stall || *stall == served.last_report || served.periods < served.periods_to_report) return;
+  return served.server.stall(round, kPeriodsToStall + 1, true);
+}
+
+void ServedStores::look_for_stall(int number) {
+  Served& served = *stores_.at(number);
+  ++served.periods;
+  served.server.next_period();
+  look_for_crowd(served);
+  if (served.periods < served.periods_to_report) return;
+  const auto stall = stall_of(served);
+  if (!stall || *stall == served.last_report) return;
+  const bool is_new = served.last_report.empty();
   served.last_report = *stall;
   served.periods_to_report = 2 * served.periods;
-  say("round " + std::to_string(round.round) + " does not get on: " + *stall);
-  note_stall(round.round, *stall);
+  say("round " + std::to_string(served.round.round) + " does not get on: " + *stall);
+  note_stall(served.round.round, *stall);
+  if (is_new) watch_for_end(number);
+}
+
+/// Often, so that a job that is stopped soon after is not said to have been stalled.
+void ServedStores::watch_for_end(int number) {
+  Served& served = *stores_.at(number);
+  served.end_timer.expires_after(std::min<Duration>(kStallLook, options_.stall_after / kPeriodsToStall));
+  served.end_timer.async_wait([this, number](const boost::system::error_code& error) {
+    if (error || !stores_.contains(number)) return;
+    Served& stalled = *stores_.at(number);
+    if (stall_of(stalled)) return watch_for_end(number);
+    stalled.last_report.clear();
+    say("round " + std::to_string(stalled.round.round) + " gets on");
+    for (Stall& told : stalls_)
+      if (told.round == stalled.round.round && told.over_unix_ms == 0) told.over_unix_ms = unix_time_ms();
+  });
 }
 
 /// Said at once: whoever waits for keys that another job has overwritten may do so in vain.

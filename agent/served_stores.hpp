@@ -51,7 +51,9 @@ class ServedStores final : public StoreHost {
 
   Result<boost::asio::ip::tcp::acceptor> next_listener();
   void watch(int number);
-  void look_for_stall(Served& served);
+  void look_for_stall(int number);
+  static std::optional<std::string> stall_of(Served& served);
+  void watch_for_end(int number);
   void look_for_crowd(Served& served);
   void note_stall(int round, const std::string& sentence);
   void say(const std::string& sentence) const;

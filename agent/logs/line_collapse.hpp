@@ -27,7 +27,7 @@ class LineCollapse {
   };
   struct Limits {
     Duration window = std::chrono::milliseconds(200);
-    std::size_t max_waiting_bytes = 1024 * 1024;  ///< beyond it the oldest do not wait any longer
+    std::size_t max_waiting_bytes = 16 * 1024 * 1024;  ///< beyond it the oldest do not wait any longer
   };
 
   LineCollapse(std::set<int> workers, Limits limits) : expected_(std::move(workers)), limits_(limits) {}

@@ -232,6 +232,15 @@ Advice by_early_exit(const WorkerFailure& failure) {
 }
 
 // Of a worker that exited by itself.
+// Lines follow it: more of its message, or the program handled it and went on. That it was the cause is not said.
+std::optional<Advice> by_earlier_traceback(const WorkerFailure& failure) {
+  if (!failure.message.empty() || !exited_with(failure, kPythonsCode)) return std::nullopt;
+  const auto told = find_traceback(failure.last_lines);
+  if (!told) return std::nullopt;
+  return Advice{" after " + clipped(told->error, kMaxErrorBytes), "see " + place_of_words(failure),
+                mend_it(failure)};
+}
+
 Advice by_silence_or_words(const WorkerFailure& failure) {
   if (failure.last_lines.empty() && !failure.message.empty())
     return {"", "see its error file", mend_it(failure)};
@@ -258,6 +267,7 @@ Advice advice_for(const WorkerFailure& failure, const std::string& python) {
     return {", " + clipped(traceback->error, kMaxErrorBytes),
             "see " + (traceback->place.empty() ? place_of_words(failure) : traceback->place),
             mend_it(failure)};
+  if (auto advice = by_earlier_traceback(failure)) return *advice;
   return by_silence_or_words(failure);
 }
 

@@ -106,7 +106,7 @@ void LinkSession::on_frame(const Frame& frame) {
   ++traffic_.messages_received;
   last_heard_ = Clock::now();
   if (!open_) return on_handshake(frame);
-  if (frame.type == FrameType::heartbeat) return;
+  if (frame.type == FrameType::heartbeat) return beat_answered();
   if (frame.type == FrameType::store_clients) return on_store_clients(frame);
   auto message = decode_daemon_message(frame);
   if (!message) return end("the daemon sent " + message.error().sentence());
@@ -151,9 +151,24 @@ void LinkSession::beat() {
     if (silent >= kSilentIntervals * self->heartbeat_interval_)
       return self->end(fmt::format("nothing was heard from it for {}", human(silent)));
     self->owner_->on_beat();
+    ++self->beats_unanswered_;
     self->write(encode_heartbeat());
     self->beat();
   });
+}
+
+// The daemon reads in order, and answers each.
+void LinkSession::ask_whether_read() {
+  asks_whether_read_ = true;
+  ++beats_unanswered_;
+  write(encode_heartbeat());
+}
+
+void LinkSession::beat_answered() {
+  --beats_unanswered_;
+  if (beats_unanswered_ > 0 || !std::exchange(asks_whether_read_, false)) return;
+  const auto owner = owner_;
+  owner->on_all_read();
 }
 
 void LinkSession::end_after(Duration limit, const char* why) {

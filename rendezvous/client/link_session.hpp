@@ -25,6 +25,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
     virtual void on_beat() = 0;  ///< the connection stands, and time for a heartbeat has come
     virtual void on_refused(const Refused& refused) = 0;  ///< during the handshake; on_end follows
     virtual void on_no_answer_yet() = 0;  ///< the connection stands, and its handshake takes long
+    virtual void on_all_read() {}
     virtual void on_end(const Connection::Ending& ending, bool was_open) = 0;
   };
 
@@ -58,6 +59,8 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   void send(const OwnAddresses& own) { write(encode(own)); }
   /// The owner hears nothing any more; what was sent still goes out.
   void close();
+  /// Asks for a sign that all which was sent so far has been read: then the owner's on_all_read() is called.
+  void ask_whether_read();
   Traffic traffic() const;
 
   void on_frame(const Frame& frame) override;
@@ -69,6 +72,7 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   void on_store_clients(const Frame& frame);
   void opened(const Welcome& welcome);
   void beat();
+  void beat_answered();
   void await_answer();
   void end_after(Duration limit, const char* why);
   void end(const std::string& why);
@@ -85,6 +89,8 @@ class LinkSession final : public Connection::Listener, public std::enable_shared
   Traffic traffic_;
   bool open_ = false;
   bool ended_ = false;
+  int beats_unanswered_ = 0;
+  bool asks_whether_read_ = false;
 };
 
 }  // namespace muster::rendezvous

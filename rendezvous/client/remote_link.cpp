@@ -25,7 +25,12 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
                                  public LinkSession::Owner {
  public:
   Conversation(asio::io_context& io, RemoteLinkOptions options)
-      : io_(io), options_(std::move(options)), wake_(io), random_(static_cast<unsigned>(random_number())) {
+      : io_(io),
+        options_(std::move(options)),
+        wake_(io),
+        farewell_limit_(io),
+        farewell_notice_(io),
+        random_(static_cast<unsigned>(random_number())) {
     if (options_.incarnation.empty()) options_.incarnation = fmt::format("{:016x}", random_number());
   }
 
@@ -46,16 +51,23 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   void close() {
     receiver_ = nullptr;
-    const bool connected = session_ && session_->open();
-    if (over() || connected || !was_connected_ || !memory_.leaves()) return finish();
-    // The others would stand still until this node's time to come back is over.
-    const auto patience = standing_ ? options_.standing_farewell : options_.farewell;
-    farewell_until_ = Clock::now() + patience;
-    notice("this node leaves, and cannot tell",
-           fmt::format("{}; trying for {} more", failure_.why, human(patience)));
+    if (over() || !memory_.has_round() || !memory_.leaves()) return finish();
+    // The others would stand still until this node's time to come back is over, so it is not enough to have sent it.
+    farewell_until_ = Clock::now() + (standing_ ? options_.standing_farewell : options_.farewell);
     failures_ = 0;
+    if (session_ && session_->open()) session_->ask_whether_read();
+    farewell_limit_.expires_at(*farewell_until_);
+    farewell_limit_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->finish();
+    });
+    farewell_notice_.expires_after(options_.farewell_notice);
+    farewell_notice_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error && !self->closed_) self->say_farewell_is_late();
+    });
     wake_.cancel();
   }
+
+  void on_all_read() override { finish(); }
 
   void drop() {
     receiver_ = nullptr;
@@ -74,7 +86,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   void on_welcome(const Welcome& welcome) override {
     if (farewell_until_) {
       for (const auto& message : memory_.restatement()) session_->send(message);
-      return finish();
+      return session_->ask_whether_read();
     }
     standing_ = welcome.standing;
     job_incarnation_ = welcome.job_incarnation;
@@ -90,6 +102,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
 
   void on_message(const DaemonMessage& message) override {
     memory_.note_received(message);
+    if (memory_.over() && farewell_until_) return finish();
     if (memory_.over()) wake_.cancel();
     deliver(message);
   }
@@ -247,6 +260,13 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     return now < duplicate_since_ + options_.duplicate_patience;
   }
 
+  void say_farewell_is_late() {
+    const bool connected = session_ && session_->open();
+    notice("this node leaves, and cannot tell",
+           fmt::format("{}; trying for {} more", connected ? "it does not answer" : failure_.why,
+                       human(std::max<Duration>(*farewell_until_ - Clock::now(), {}))));
+  }
+
   void give_up() {
     end_with(fmt::format("the rendezvous {} could not be reached {} {}: {}", options_.endpoint.text(),
                          was_connected_ ? "again within" : "within",
@@ -281,6 +301,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     if (session_) session_->close();
     stop_->stop();
     wake_.cancel();
+    farewell_limit_.cancel();
+    farewell_notice_.cancel();
   }
 
   asio::io_context& io_;
@@ -288,6 +310,8 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   LinkMemory memory_;
   std::shared_ptr<LinkSession> session_;
   asio::steady_timer wake_;
+  asio::steady_timer farewell_limit_;
+  asio::steady_timer farewell_notice_;
   std::shared_ptr<ConnectStop> stop_ = std::make_shared<ConnectStop>();
   Receiver receiver_;
   Error failure_{"", ""};

@@ -45,7 +45,8 @@ struct RemoteLinkOptions {
   Duration first_retry = ms(50);     ///< doubles up to max_retry; each wait is 50 to 100 % of it
   Duration max_retry = s(2);
   Duration linger = s(2);    ///< after close(), for the last words to get through
-  Duration farewell = s(3);  ///< after close(), for a daemon to come back that was not told of a Leave
+  Duration farewell = s(3);  ///< after close(), until the daemon has read a Leave and, if away, is back
+  Duration farewell_notice = ms(300);  ///< when the user is told that this takes time
   Duration standing_farewell = s(10);  ///< the same, of one that somebody keeps running
   Duration standing_patience =
       s(20);  ///< how long a standing daemon is given to come back before `unreachable` is called for it

@@ -54,10 +54,12 @@ bool is_fault_of_disk(const Error& error) {
 constexpr const char* kLostAtStart = "agents tell it what they have";
 constexpr const char* kLostLater = "a restart of it will not know what happens from now on";
 
-// Somebody has removed it, or put another in its place, and what is written would be seen by nobody.
-bool is_removed(const UniqueFd& file) {
-  struct stat status {};
-  return file && ::fstat(file.get(), &status) == 0 && status.st_nlink == 0;
+// Somebody has removed or moved it, or put another in its place: what is written would be found by nobody.
+bool is_elsewhere(const UniqueFd& file, const std::string& path) {
+  struct stat ours {};
+  struct stat there {};
+  if (!file || ::fstat(file.get(), &ours) != 0) return false;
+  return ::stat(path.c_str(), &there) != 0 || ours.st_dev != there.st_dev || ours.st_ino != there.st_ino;
 }
 
 // The jobs as the records tell: the newest snapshot of each, and all later events stepped at their times.
@@ -145,7 +147,7 @@ std::optional<Error> Journal::lock() {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) return errno_error("state folder " + folder_, error.value());
-  const auto path = folder_ + "/lock";
+  const auto path = lock_path();
   lock_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const int failure = errno;
   if (!lock_) lock_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -263,8 +265,12 @@ void Journal::fail(const Error& error, const char* consequence) {
 }
 
 std::optional<Error> Journal::removal() const {
-  if (!is_removed(file_) && !is_removed(lock_)) return std::nullopt;
-  return Error{path(), "it was removed, or its folder, or another was put in its place"};
+  if (is_elsewhere(file_, path()) || is_elsewhere(lock_, lock_path()))
+    return Error{path(), "it was removed or moved, or its folder, or another was put in its place"};
+  struct stat status {};
+  if (file_ && ::fstat(file_.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) < bytes_)
+    return Error{path(), "it was cut short by somebody"};
+  return std::nullopt;
 }
 
 /// It may be long until something is to be written.
@@ -288,7 +294,7 @@ void Journal::try_again_later() {
 // written now.
 void Journal::try_again() {
   if (!all_jobs_) return;
-  if (is_removed(lock_)) lock_.reset();
+  if (is_elsewhere(lock_, lock_path())) lock_.reset();
   auto error = lock_ ? std::nullopt : lock();
   if (!error) error = rewrite(all_jobs_());
   if (error) {

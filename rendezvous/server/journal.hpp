@@ -69,6 +69,7 @@ class Journal {
       : io_(io), log_(std::move(log)), folder_(std::move(folder)), retry_(retry), retry_timer_(io) {}
 
   std::string path() const { return folder_ + "/journal"; }
+  std::string lock_path() const { return folder_ + "/lock"; }
   std::optional<Error> lock();
   Result<std::vector<RecoveredJob>> recover(Instant now);
   std::optional<Error> rewrite(const std::vector<SnapshotRecord>& jobs);

@@ -22,6 +22,8 @@ class Watch:
             self._files.setdefault(path, [0, b"", []])
 
     def lines(self, path):
+        """All that was written until now."""
+        self._read_all()
         with self._lock:
             return list(self._files[path][2])
 

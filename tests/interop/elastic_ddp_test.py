@@ -48,7 +48,7 @@ class Launch:
 
 def main():
     binary, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 600
+    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 2500
     folder = tempfile.mkdtemp(prefix="muster-elastic-")
     Launch("alone", binary, source, folder, steps, ["--standalone"]).finish()
     expected = losses(f"{folder}/alone")

@@ -10,6 +10,16 @@ using std::chrono::seconds;
 
 class RemoteLinkTest : public DaemonTest {
  protected:
+  TestAgent& alone_in_a_round(RemoteLinkOptions options) {
+    policy_.min_nodes = 1;
+    policy_.last_call = milliseconds(1);
+    options.policy = policy_;
+    start_daemon();
+    options.endpoint = endpoint_;
+    auto& a = agent(options);
+    EXPECT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }));
+    return a;
+  }
   void start_and_stop_to_learn_a_free_port() {
     start_daemon();
     stop_daemon();
@@ -203,8 +213,6 @@ TEST_F(RemoteLinkTest, CloseSendsWhatWasSaidAndDeliversNothingMore) {
   const auto heard = a.received.size();
   a.link->send(Leave{"SIGTERM"});
   a.link->close();
-  EXPECT_FALSE(a.link->last_words_out());
-  ASSERT_TRUE(run_until([&] { return a.link->last_words_out(); }));
   ASSERT_TRUE(run_until([&] { return log().find("node a leaves: SIGTERM") != std::string::npos; }));
   ASSERT_TRUE(run_until([&] { return daemon_->sessions() == 0; }));
   EXPECT_EQ(a.received.size(), heard);
@@ -224,9 +232,7 @@ TEST_F(RemoteLinkTest, LastWordsThatNobodyTakesAreNotWaitedForLong) {
 
 // Field report: the others stood still for a minute, since a node had left while its daemon was away.
 TEST_F(RemoteLinkTest, D1_WhoLeavesWhileTheDaemonIsAwayTellsItWhenItIsBack) {
-  start_daemon();
-  auto& a = agent("a");
-  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  auto& a = alone_in_a_round(link_options("a"));
   stop_daemon();
   ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
   a.link->send(Leave{"SIGTERM"});
@@ -238,12 +244,33 @@ TEST_F(RemoteLinkTest, D1_WhoLeavesWhileTheDaemonIsAwayTellsItWhenItIsBack) {
   EXPECT_TRUE(run_until([&] { return a.link->last_words_out() && daemon_->sessions() == 0; }));
 }
 
-TEST_F(RemoteLinkTest, ADaemonThatStaysAwayIsNotWaitedForLongByWhoLeaves) {
+TEST_F(RemoteLinkTest, D1_ALeaveThatTheDaemonHadNoTimeToReadIsToldAgain) {
+  auto& a = alone_in_a_round(link_options("a"));
+  a.link->send(Leave{"SIGTERM"});
+  a.link->close();
+  stop_daemon();
+  run_for(milliseconds(50));
+  EXPECT_FALSE(a.link->last_words_out());
   start_daemon();
+  ASSERT_TRUE(run_until([&] { return log().find("node a leaves: SIGTERM") != std::string::npos; }));
+  EXPECT_TRUE(run_until([&] { return a.link->last_words_out(); }));
+}
+
+TEST_F(RemoteLinkTest, ALeaveThatIsReadIsNotWaitedFor) {
+  auto options = link_options("a");
+  options.farewell = options.standing_farewell = std::chrono::hours(1);
+  auto& a = alone_in_a_round(options);
+  a.link->send(Leave{"SIGTERM"});
+  a.link->close();
+  EXPECT_TRUE(run_until([&] { return a.link->last_words_out(); }));
+  EXPECT_TRUE(a.notices.empty()) << a.notices[0];
+}
+
+TEST_F(RemoteLinkTest, ADaemonThatStaysAwayIsNotWaitedForLongByWhoLeaves) {
   auto options = link_options("a");
   options.farewell = options.standing_farewell = milliseconds(200);
-  auto& a = agent(options);
-  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  options.farewell_notice = milliseconds(1);
+  auto& a = alone_in_a_round(options);
   stop_daemon();
   ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
   a.link->send(Leave{"SIGTERM"});

@@ -181,8 +181,9 @@ TEST_F(JournalTest, AJournalThatSomebodyRemovesIsToldAndWrittenAgain) {
     return std::vector{SnapshotRecord{identity_, job.snapshot(Instant{})}};
   });
   fs::remove_all(folder_);
-  EXPECT_TRUE(run_until([&] { return log().find("it was removed, or its folder") != std::string::npos; }))
-      << log();
+  EXPECT_TRUE(run_until([&] {
+    return log().find("it was removed or moved, or its folder") != std::string::npos;
+  })) << log();
   EXPECT_TRUE(run_until([&] { return log().find("the journal is written again") != std::string::npos; }))
       << log();
   opened->journal.reset();
