@@ -33,12 +33,17 @@ def job(options, folder, *program):
     sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def dd_s(source, target):
+def dd_write_s(source, target):
     start = time.perf_counter()
     subprocess.run(["dd", f"if={source}", f"of={target}", "bs=1M", "conv=fsync"], check=True, capture_output=True)
-    spent = time.perf_counter() - start
-    os.remove(target)
-    return spent
+    return time.perf_counter() - start
+
+
+def dd_read_s(path):
+    """Reads the file from the disk, past the page cache."""
+    start = time.perf_counter()
+    subprocess.run(["dd", f"if={path}", "of=/dev/null", "bs=4M", "iflag=direct"], check=True, capture_output=True)
+    return time.perf_counter() - start
 
 
 def beside_dd(options, folder):
@@ -64,13 +69,15 @@ def beside_dd(options, folder):
 
 def gather(options, folder, size):
     """Seconds of each kind, over all rounds."""
-    found = {"dd": [], "beside_dd": [], "own": {}, "torch": {}}
+    found = {"dd": [], "dd_read": [], "beside_dd": [], "own": {}, "torch": {}}
     shm = tempfile.mkdtemp(dir="/dev/shm")
     try:
         with open(f"{shm}/data", "wb") as f:
             f.write(os.urandom(1 << 20) * (size >> 20))
         for _ in range(options.rounds):
-            found["dd"].append(dd_s(f"{shm}/data", f"{folder}/dd"))
+            found["dd"].append(dd_write_s(f"{shm}/data", f"{folder}/dd"))
+            found["dd_read"].append(dd_read_s(f"{folder}/dd"))
+            os.remove(f"{folder}/dd")
             own = job(options, folder, os.path.join(options.bin, "checkpoint_load"), f"--folder={folder}/own",
                       f"--hidden={options.hidden}", "--repeat=4", f"--steps={options.steps}")
             for name, values in own.items():
@@ -106,6 +113,9 @@ def report(found):
             row(what, own[name], peer, size, 2, peer / own[name], peer / own[name] >= 2)
     dd = statistics.median(found["dd"])
     row("save beside dd with fsync", own["save_s"], dd, size, 0.7, dd / own["save_s"], dd / own["save_s"] >= 0.7)
+    read = statistics.median(found["dd_read"])
+    print(f"| load from the disk beside dd that reads | {own['cold_load_s']:.2f} s | {read:.2f} s | "
+          f"{read / own['cold_load_s']:.2f} | - | - |")
     calm, saving = own["calm_steps_s"], statistics.mean(found["own"]["saving_steps_s"])
     calm_mean = statistics.mean(found["own"]["calm_steps_s"])
     steps = len(found["own"]["saving_steps_s"])

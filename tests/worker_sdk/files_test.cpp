@@ -43,6 +43,18 @@ TEST_P(FileWriterTest, WritesEveryByteInPiecesOfAnySize) {
     }
 }
 
+TEST_P(FileWriterTest, LetsTheCallerInBetweenTheBlocks) {
+  const test::TemporaryFolder folder;
+  int calls = 0;
+  FileWriter file(folder.path() / "file", GetParam(), [&] { ++calls; });
+  file.write(bytes_of(kBlock / 2));
+  EXPECT_EQ(calls, 0);
+  file.write(bytes_of(4 * kBlock));
+  EXPECT_EQ(calls,
+            GetParam() == FileWriter::Through::direct ? 4 : 2);  // 8 MiB at a time through the page cache
+  file.commit();
+}
+
 TEST_P(FileWriterTest, DoesNotTouchAFileThatIsThere) {
   const test::TemporaryFolder folder;
   const auto path = folder.path() / "file";

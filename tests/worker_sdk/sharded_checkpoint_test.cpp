@@ -149,6 +149,29 @@ TEST(ShardedCheckpoint, ATornOrAlteredPartIsSkippedWithItsReason) {
   }
 }
 
+TEST(ShardedCheckpoint, RowsMayBeWantedTwiceAndInPart) {
+  const TemporaryFolder folder;
+  save(folder.path(), 2, Sharing::split, 7);
+  on_ranks(1, [&](ProcessGroup& group) {
+    ShardedState state(0, 1, Sharing::split);
+    auto slices = state.slices();
+    const auto matrix = slices.at(1);
+    ASSERT_EQ(matrix.name, "optimizer.m");
+    std::vector<float> again(300 * 50);  // rows 350 to 649: of both parts
+    TensorSlice middle = matrix;
+    middle.first_row = 350;
+    middle.rows = 300;
+    middle.saves = false;
+    middle.data = again.data();
+    slices.push_back(middle);
+    ShardedCheckpoint checkpoint(folder.path(), {}, group, slices);
+    ASSERT_TRUE(checkpoint.load_newest());
+    EXPECT_TRUE(state.holds(7));
+    const auto* expected = static_cast<const float*>(matrix.data) + 350 * 50;
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), expected));
+  });
+}
+
 TEST(ShardedCheckpoint, NothingThereIsNoErrorAndNoneUsableIsOneOnEveryRank) {
   const TemporaryFolder folder;
   const auto load = [&](ProcessGroup& group) {
@@ -191,6 +214,17 @@ TEST(ShardedCheckpoint, RanksThatDisagreeAreToldBeforeAnythingIsWritten) {
                         {{.name = "w", .shape = {4, 3 + group.rank()}, .rows = 2, .data = values.data()}});
                   }),
               Each("tensor 'w': rank 0 has F32 [4, 3], rank 1 has F32 [4, 4]"));
+}
+
+TEST(ShardedCheckpoint, AShareOfTheTimeIsFromNothingToAll) {
+  const TemporaryFolder folder;
+  for (const double share : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THAT(test::errors_of_ranks(1,
+                                      [&](ProcessGroup& group) {
+                                        ShardedCheckpoint(folder.path(), {.background_share = share}, group,
+                                                          {});
+                                      }),
+                ElementsAre(HasSubstr("background_share")));
 }
 
 TEST(ShardedCheckpoint, AFullDiskIsToldOnEveryRankAndLeavesTheOldOne) {

@@ -28,14 +28,15 @@ LoadedCheckpoint load(const fs::path& checkpoint, std::int64_t step, std::span<c
   const auto& index = reader.index();
   if (index.step != step) throw CheckpointError(fmt::format("index.json says step {}", index.step));
   if (const auto reason = difference(index, tensors)) throw CheckpointError(*reason);
-  for (std::size_t part = 0; part < index.parts.size(); ++part) {
-    reader.verify_part(part);
-    reader.open_part(part);
-  }
-  // Only now, with everything seen to be whole, is the caller's memory written.
+  // What can be seen without reading all of it is seen before the caller's memory is written.
+  for (std::size_t part = 0; part < index.parts.size(); ++part) reader.open_part(part);
+  std::vector<WantedRows> wanted;
   for (const auto& tensor : tensors)
-    reader.read_rows(*reader.find(tensor.name), 0, rows_of(tensor.shape),
-                     {static_cast<std::byte*>(tensor.data), tensor.bytes()});
+    wanted.push_back({reader.find(tensor.name),
+                      0,
+                      rows_of(tensor.shape),
+                      {static_cast<std::byte*>(tensor.data), tensor.bytes()}});
+  for (std::size_t part = 0; part < index.parts.size(); ++part) reader.read_part(part, wanted, true);
   return {.step = step, .facts = index.facts, .path = checkpoint, .skipped = {}};
 }
 

@@ -41,10 +41,17 @@ FileReader CheckpointReader::file_of(std::size_t part) const {
   return file;
 }
 
-void CheckpointReader::verify_part(std::size_t part) const {
+void CheckpointReader::expect_checksum(std::size_t part, const Checksum& checksum) const {
   const auto& expected = index_.parts.at(part);
-  if (file_of(part).checksum() != expected.checksum)
+  if (checksum.hex() != expected.checksum)
     throw CheckpointError(expected.file + ": its checksum does not fit, it is damaged");
+}
+
+void CheckpointReader::verify_part(std::size_t part) const {
+  const auto file = file_of(part);
+  Checksum checksum;
+  file.skim(0, file.size_bytes(), checksum);
+  expect_checksum(part, checksum);
 }
 
 void CheckpointReader::open_part(std::size_t part) { opened(part); }
@@ -85,18 +92,48 @@ std::set<std::size_t> CheckpointReader::parts_of(const IndexedTensor& tensor, st
   return parts;
 }
 
-void CheckpointReader::read_rows(const IndexedTensor& tensor, std::int64_t first_row, std::int64_t rows,
-                                 std::span<std::byte> into) {
+std::vector<CheckpointReader::Piece> CheckpointReader::pieces_of(std::size_t part, const WantedRows& wanted) {
+  std::vector<Piece> pieces;
+  const auto& tensor = *wanted.tensor;
   const auto row_bytes = row_bytes_of(tensor);
   for (const auto& slice : tensor.slices) {
-    const auto overlap = overlap_of(slice, first_row, rows);
-    if (overlap.rows == 0) continue;
-    const auto& part = opened(slice.part);
+    const auto overlap = overlap_of(slice, wanted.first_row, wanted.rows);
+    if (slice.part != part || overlap.rows == 0) continue;
     const auto skip = static_cast<std::uint64_t>(overlap.first - slice.first_row) * row_bytes;
-    part.file.read(part.offsets.at(tensor.name) + skip,
-                   into.subspan(static_cast<std::size_t>(overlap.first - first_row) * row_bytes,
-                                static_cast<std::size_t>(overlap.rows) * row_bytes));
+    pieces.push_back(
+        {opened(part).offsets.at(tensor.name) + skip,
+         wanted.into.subspan(static_cast<std::size_t>(overlap.first - wanted.first_row) * row_bytes,
+                             static_cast<std::size_t>(overlap.rows) * row_bytes)});
   }
+  return pieces;
+}
+
+void CheckpointReader::read_rows(const WantedRows& wanted) {
+  for (auto part : parts_of(*wanted.tensor, wanted.first_row, wanted.rows))
+    read_part(part, {&wanted, 1}, false);
+}
+
+void CheckpointReader::read_part(std::size_t part, std::span<const WantedRows> wanted, bool verify) {
+  std::vector<Piece> pieces;
+  for (const auto& rows : wanted)
+    for (const auto& piece : pieces_of(part, rows)) pieces.push_back(piece);
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
+
+  const auto& file = opened(part).file;
+  Checksum checksum;
+  std::uint64_t read_to = 0;
+  for (const auto& piece : pieces) {
+    if (!verify || piece.offset < read_to) {  // the second to want the same rows
+      file.read(piece.offset, piece.into);
+      continue;
+    }
+    file.skim(read_to, piece.offset, checksum);
+    file.read(piece.offset, piece.into, checksum);
+    read_to = piece.offset + piece.into.size();
+  }
+  if (!verify) return;
+  file.skim(read_to, file.size_bytes(), checksum);
+  expect_checksum(part, checksum);
 }
 
 }  // namespace muster::worker

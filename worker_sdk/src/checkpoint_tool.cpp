@@ -71,7 +71,7 @@ void copy_tensor(CheckpointReader& reader, const IndexedTensor& tensor, FileWrit
   for (std::int64_t row = 0; row < rows_of(tensor.shape); row += rows_at_once) {
     const auto rows = std::min(rows_at_once, rows_of(tensor.shape) - row);
     piece.resize(static_cast<std::size_t>(rows) * row_bytes_of(tensor));
-    reader.read_rows(tensor, row, rows, piece);
+    reader.read_rows({&tensor, row, rows, piece});
     file.write(piece);
   }
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#ifdef MUSTER_XXHASH_CHOOSES_AT_RUN_TIME
+#include <xxh_x86dispatch.h>  // the same function with the widest registers that the processor has
+#endif
 
 #include <new>
 

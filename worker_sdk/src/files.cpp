@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 /// One write or read call moves at most 2 GiB on Linux; smaller pieces also keep the checksum in the cache.
 constexpr std::size_t piece_bytes = 1 << 20;
+constexpr std::size_t cached_piece_bytes = 256 << 10;
 
 /// The disk begins with so many bytes while the next ones are copied; else it would only begin at the fsync.
 constexpr std::uint64_t disk_piece_bytes = 8 << 20;
@@ -32,7 +33,8 @@ constexpr std::size_t direct_block_bytes = 4 << 20;
 
 }  // namespace
 
-FileWriter::FileWriter(fs::path path, Through through) : path_(std::move(path)) {
+FileWriter::FileWriter(fs::path path, Through through, std::function<void()> between_blocks)
+    : path_(std::move(path)), between_blocks_(std::move(between_blocks)) {
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd_) fail(path_, errno);
   // Not asked for by open(): where the file system has none, that fails after the file has been made.
@@ -70,7 +72,9 @@ void FileWriter::fill_block(std::span<const std::byte> bytes) {
     std::memcpy(block_.get() + block_bytes_, part.data(), part.size());
     block_bytes_ += part.size();
     bytes = bytes.subspan(part.size());
-    if (block_bytes_ == direct_block_bytes) write_block();
+    if (block_bytes_ < direct_block_bytes) continue;
+    write_block();
+    if (between_blocks_) between_blocks_();
   }
 }
 
@@ -96,6 +100,7 @@ void FileWriter::start_writing_back() {
   (void)::sync_file_range(fd_.get(), static_cast<off_t>(begun_bytes_), static_cast<off_t>(ready),
                           SYNC_FILE_RANGE_WRITE);
   begun_bytes_ = size_bytes_;
+  if (between_blocks_) between_blocks_();
 }
 
 void FileWriter::commit() {
@@ -147,15 +152,27 @@ void FileReader::read(std::uint64_t offset, std::span<std::byte> bytes) const {
   }
 }
 
+void FileReader::read(std::uint64_t offset, std::span<std::byte> bytes, Checksum& checksum) const {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), cached_piece_bytes));
+    read(offset, piece);
+    checksum.add(piece);
+    offset += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+void FileReader::skim(std::uint64_t offset, std::uint64_t end, Checksum& checksum) const {
+  std::vector<std::byte> piece(std::min<std::uint64_t>(cached_piece_bytes, end - offset));
+  for (; offset < end; offset += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), end - offset));
+    read(offset, piece, checksum);
+  }
+}
+
 std::string FileReader::checksum() const {
   Checksum checksum;
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_)));
-  for (std::uint64_t offset = 0; offset < size_bytes_;) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, size_bytes_ - offset));
-    read(offset, std::span(piece).first(count));
-    checksum.add(std::span(piece).first(count));
-    offset += count;
-  }
+  skim(0, size_bytes_, checksum);
   return checksum.hex();
 }
 

@@ -26,7 +26,9 @@ class FileWriter {
     /// which would be done at the cost of those that compute.
     direct
   };
-  explicit FileWriter(std::filesystem::path path, Through through = Through::page_cache);
+  /// `between_blocks` is called when a few MiB have gone to the disk and more may follow.
+  explicit FileWriter(std::filesystem::path path, Through through = Through::page_cache,
+                      std::function<void()> between_blocks = {});
   void write(std::span<const std::byte> bytes);
   /// Flushes to disk and closes. A file whose writer went away without it counts as not written.
   void commit();
@@ -47,6 +49,7 @@ class FileWriter {
 
   std::filesystem::path path_;
   UniqueFd fd_;
+  std::function<void()> between_blocks_;
   std::unique_ptr<std::byte[], Free> block_;  ///< of direct writing; null: through the page cache
   std::size_t block_bytes_ = 0;               ///< not written yet
   std::uint64_t size_bytes_ = 0;
@@ -63,6 +66,10 @@ class FileReader {
   std::uint64_t size_bytes() const { return size_bytes_; }
   /// Fills `bytes` from `offset` on; a file that ends before that is an error.
   void read(std::uint64_t offset, std::span<std::byte> bytes) const;
+  /// As read(), and adds them to the checksum while they are still in the processor's cache.
+  void read(std::uint64_t offset, std::span<std::byte> bytes, Checksum& checksum) const;
+  /// Adds [offset, end) to the checksum.
+  void skim(std::uint64_t offset, std::uint64_t end, Checksum& checksum) const;
   /// Of the whole file.
   std::string checksum() const;
 

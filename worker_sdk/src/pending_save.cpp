@@ -46,6 +46,7 @@ std::string checksum_of_halves(std::int64_t high, std::int64_t low) {
 PendingSave::PendingSave(ProcessGroup& group, SaveTask task)
     : group_(group),
       task_(std::move(task)),
+      pace_(task_.share),
       report_(
           std::make_shared<std::vector<std::int64_t>>(field_count * static_cast<std::size_t>(group.size()))) {
   if (task_.part) {
@@ -56,12 +57,13 @@ PendingSave::PendingSave(ProcessGroup& group, SaveTask task)
 }
 
 PendingSave::~PendingSave() {
+  pace_.hurry();
   // The backend may still write there, and waiting could take as long as a collective's timeout.
   static auto& kept = *new std::vector<std::shared_ptr<std::vector<std::int64_t>>>();
   if (answer_ && !answer_->done()) kept.push_back(report_);
 }
 
-PendingSave::Done PendingSave::write_part() const {
+PendingSave::Done PendingSave::write_part() {
   // Of this thread alone: on Linux niceness is a thread's. Where it is refused, the save is only less modest.
   if (task_.urgency == Urgency::background) (void)::setpriority(PRIO_PROCESS, 0, background_niceness);
   try {
@@ -69,9 +71,10 @@ PendingSave::Done PendingSave::write_part() const {
     make_folder(task_.temporary);
     const auto name = part_name(*task_.part, task_.index.parts.size());
     remove_tree(task_.temporary / name);  // of a process that had this one's id
-    FileWriter file(task_.temporary / name, task_.urgency == Urgency::background
-                                                ? FileWriter::Through::direct
-                                                : FileWriter::Through::page_cache);
+    const bool modest = task_.urgency == Urgency::background;
+    FileWriter file(task_.temporary / name,
+                    modest ? FileWriter::Through::direct : FileWriter::Through::page_cache,
+                    modest ? [this] { pace_.rest(); } : std::function<void()>());
     write_tensors(file, task_.tensors, {});
     file.commit();
     return {{name, file.size_bytes(), file.checksum()}, {}};
@@ -165,6 +168,7 @@ std::optional<SaveOutcome> PendingSave::poll() {
 }
 
 SaveOutcome PendingSave::finish() {
+  pace_.hurry();
   for (;;) {
     if (!answer_) {
       if (job_.valid()) job_.wait();

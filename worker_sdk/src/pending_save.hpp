@@ -11,6 +11,7 @@
 #include "muster/worker/process_group.hpp"
 #include "muster/worker/sharded_checkpoint.hpp"
 #include "worker_sdk/src/checkpoint_index.hpp"
+#include "worker_sdk/src/pace.hpp"
 
 namespace muster::worker {
 
@@ -25,12 +26,13 @@ struct SaveTask {
   std::optional<std::size_t> part;  ///< the one that this rank writes
   std::vector<TensorRef> tensors;   ///< what it has; alive and unchanged until the parts are written
   Urgency urgency = Urgency::background;
+  double share = 1;  ///< of the writer's time in the background, until finish() is called
 };
 
 class PendingSave {
  public:
   PendingSave(ProcessGroup& group, SaveTask task);
-  /// Blocks while this rank still writes.
+  /// Blocks while this rank still writes, which it does without a rest from now on.
   ~PendingSave();
   PendingSave(const PendingSave&) = delete;
   PendingSave& operator=(const PendingSave&) = delete;
@@ -47,7 +49,7 @@ class PendingSave {
     std::string error;
   };
 
-  Done write_part() const;
+  Done write_part();
   Done publish() const;
   void ask();
   std::optional<SaveOutcome> take_answer();
@@ -56,6 +58,7 @@ class PendingSave {
 
   ProcessGroup& group_;
   SaveTask task_;
+  Pace pace_;
   Phase phase_ = Phase::writing;
   std::future<Done> job_;     ///< while it runs
   std::optional<Done> done_;  ///< of this phase

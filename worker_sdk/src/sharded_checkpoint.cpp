@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
+#include <thread>
 
+#include "base/endpoint.hpp"
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/checkpoint_reader.hpp"
 #include "worker_sdk/src/files.hpp"
 #include "worker_sdk/src/group_texts.hpp"
+#include "worker_sdk/src/pace.hpp"
 #include "worker_sdk/src/pending_save.hpp"
 #include "worker_sdk/src/slice_plan.hpp"
 #include "worker_sdk/src/snapshot.hpp"
@@ -44,6 +48,21 @@ std::string error_of(const auto& call) {
   }
 }
 
+/// A number that the launcher has told by a variable.
+int told(const char* variable) {
+  constexpr long most = 1 << 16;
+  const char* value = std::getenv(variable);
+  const auto number = value ? parse_integer(value, 1, most) : Result<long>(1);
+  return number ? static_cast<int>(*number) : 1;
+}
+
+/// As the options say, else by what is left of the processors that this worker may use.
+double share_of(const CheckpointOptions& options) {
+  if (options.background_share > 0) return options.background_share;
+  return background_share(told("LOCAL_WORLD_SIZE") * told("OMP_NUM_THREADS"),
+                          static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 }  // namespace
 
 std::size_t TensorSlice::row_bytes() const { return row_bytes_of(shape, type); }
@@ -73,8 +92,13 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorRef> own_rows() const;
   SaveTask task(std::int64_t step, const Facts& facts) const;
   std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
-  std::string verify(CheckpointReader& reader) const;
-  void read(CheckpointReader& reader) const;
+  struct NeededPart {
+    std::size_t part = 0;
+    bool verify = false;
+  };
+  std::vector<NeededPart> parts_needed(const CheckpointReader& reader) const;
+  std::string open(CheckpointReader& reader, const std::vector<NeededPart>& needed) const;
+  std::string read(CheckpointReader& reader, const std::vector<NeededPart>& needed) const;
   std::optional<LoadedCheckpoint> load(std::int64_t step, const std::string& index_text,
                                        const FactsCheck& refuse, std::string& why_not);
 };
@@ -105,7 +129,8 @@ SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) co
                 .keep_last = options.keep_last,
                 .index = {.step = step, .facts = facts, .parts = {}, .tensors = plan.tensors},
                 .part = plan.part_of_rank[static_cast<std::size_t>(group.rank())],
-                .tensors = own_rows()};
+                .tensors = own_rows(),
+                .share = share_of(options)};
   for (std::size_t part = 0; part < plan.parts; ++part)
     task.index.parts.push_back({part_name(part, plan.parts), 0, {}});
   return task;
@@ -116,8 +141,9 @@ std::optional<SaveOutcome> ShardedCheckpoint::Impl::end_if_known(std::optional<S
   return outcome;
 }
 
-/// Each part is looked at by one of the ranks that need it, each header by all that do.
-std::string ShardedCheckpoint::Impl::verify(CheckpointReader& reader) const {
+/// By this rank. Each part is compared with its checksum by one of the ranks that need it.
+std::vector<ShardedCheckpoint::Impl::NeededPart> ShardedCheckpoint::Impl::parts_needed(
+    const CheckpointReader& reader) const {
   std::vector<std::vector<std::size_t>> needed_by(reader.index().parts.size());
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     std::set<std::size_t> needed;
@@ -126,20 +152,34 @@ std::string ShardedCheckpoint::Impl::verify(CheckpointReader& reader) const {
     for (auto part : needed) needed_by[part].push_back(rank);
   }
   const auto own = static_cast<std::size_t>(group.rank());
+  std::vector<NeededPart> needed;
+  for (std::size_t part = 0; part < needed_by.size(); ++part) {
+    const auto& ranks = needed_by[part];
+    if (std::find(ranks.begin(), ranks.end(), own) != ranks.end())
+      needed.push_back({part, ranks[part % ranks.size()] == own});
+  }
+  return needed;
+}
+
+/// Sizes and headers: what can be seen without reading all of it.
+std::string ShardedCheckpoint::Impl::open(CheckpointReader& reader,
+                                          const std::vector<NeededPart>& needed) const {
   return error_of([&] {
-    for (std::size_t part = 0; part < needed_by.size(); ++part) {
-      const auto& ranks = needed_by[part];
-      if (std::find(ranks.begin(), ranks.end(), own) == ranks.end()) continue;
-      if (ranks[part % ranks.size()] == own) reader.verify_part(part);
-      reader.open_part(part);
-    }
+    for (const auto& one : needed) reader.open_part(one.part);
   });
 }
 
-void ShardedCheckpoint::Impl::read(CheckpointReader& reader) const {
+std::string ShardedCheckpoint::Impl::read(CheckpointReader& reader,
+                                          const std::vector<NeededPart>& needed) const {
+  std::vector<WantedRows> wanted;
   for (const auto& slice : slices)
-    reader.read_rows(*reader.find(slice.name), slice.first_row, slice.rows,
-                     {static_cast<std::byte*>(slice.data), slice.bytes()});
+    wanted.push_back({reader.find(slice.name),
+                      slice.first_row,
+                      slice.rows,
+                      {static_cast<std::byte*>(slice.data), slice.bytes()}});
+  return error_of([&] {
+    for (const auto& one : needed) reader.read_part(one.part, wanted, one.verify);
+  });
 }
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
@@ -160,11 +200,12 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
       throw CheckpointError(reason);
   });
   if (!why_not.empty()) return std::nullopt;  // all ranks have looked at the same text
-  why_not = first_error(group, verify(*reader));
+  const auto needed = parts_needed(*reader);
+  why_not = first_error(group, open(*reader, needed));
   if (!why_not.empty()) return std::nullopt;
-  // Only now, with everything seen to be whole, is the caller's memory written.
-  const auto error = first_error(group, error_of([&] { read(*reader); }));
-  if (!error.empty()) throw CheckpointError(error);
+  // From here on the caller's memory is written.
+  why_not = first_error(group, read(*reader, needed));
+  if (!why_not.empty()) return std::nullopt;
   return LoadedCheckpoint{.step = step, .facts = reader->index().facts, .path = place, .skipped = {}};
 }
 
@@ -180,6 +221,9 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
                                         .pending = {}})) {
   if (options.keep_last < 1)
     throw std::invalid_argument(fmt::format("keep_last {}: at least 1 is needed", options.keep_last));
+  if (!(options.background_share >= 0 && options.background_share <= 1))
+    throw std::invalid_argument(
+        fmt::format("background_share {}: from 0 to 1 is allowed", options.background_share));
   impl_->agree();
 }
 

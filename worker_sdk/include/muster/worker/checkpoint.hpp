@@ -43,6 +43,9 @@ class CheckpointError : public std::runtime_error {
 
 struct CheckpointOptions {
   int keep_last = 3;  ///< older ones are removed after a save; at least 1
+  /// Of its time, how much a save in the background may write, more than 0 and at most 1, until somebody waits for it.
+  /// 0: all of it where the workers of this node leave a processor free, else a third: training goes on meanwhile.
+  double background_share = 0;
 };
 
 struct LoadedCheckpoint {
@@ -63,7 +66,8 @@ class CheckpointStore {
 
   /// Fills `tensors` from the newest whole checkpoint that has exactly these names, shapes and types. Nothing
   /// if the folder is absent or has no checkpoint at all. Throws CheckpointError if it has some and none is
-  /// usable: training on from zero would overwrite them.
+  /// usable: training on from zero would overwrite them. `tensors` may hold anything then, since a file is compared
+  /// with its checksum while it is read.
   std::optional<LoadedCheckpoint> load_newest(std::span<const TensorRef> tensors);
 
  private:

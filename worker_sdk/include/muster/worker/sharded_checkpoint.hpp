@@ -68,7 +68,7 @@ class ShardedCheckpoint {
   ShardedCheckpoint& operator=(const ShardedCheckpoint&) = delete;
 
   /// As CheckpointStore::load_newest, and the same answer on every rank. Each part is compared with its checksum by one
-  /// of the ranks that need it, before any memory is written. `why_not` says of a checkpoint's facts why this run
+  /// of the ranks that need it, while it is read. `why_not` says of a checkpoint's facts why this run
   /// cannot go on from it, or nothing; such a one is skipped too.
   std::optional<LoadedCheckpoint> load_newest(const std::function<std::string(const Facts&)>& why_not = {});
 
