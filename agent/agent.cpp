@@ -1,6 +1,7 @@
 #include "agent/agent.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -48,6 +49,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
              Guard& guard)
     : io_(io),
       say_(std::move(options.say)),
+      flush_(std::move(options.flush)),
       link_(link),
       stores_(stores),
       guard_(guard),
@@ -246,6 +248,20 @@ void Agent::carry_out(const SweepGroup& effect) {
 void Agent::carry_out(const AskToSave& effect) {
   assert(channel_);  // only a worker that listens is asked
   channel_->ask_to_save(effect.local_rank, effect.grace);
+}
+
+void Agent::carry_out(const InjectFault& effect) {
+  if (effect.local_rank) {
+    const auto sent = workers_.inject(*effect.local_rank, effect.signal_number);
+    if (!sent) carry_out(Say{sent.error().sentence()});
+    return;
+  }
+  if (flush_) flush_();
+  if (::kill(::getpid(), effect.signal_number) != 0)
+    return carry_out(
+        Say{errno_error(signal_name(effect.signal_number) + " to this launcher", errno).sentence()});
+  if (effect.signal_number == SIGKILL)
+    carry_out(Say{"the first process of a container cannot kill itself (SIGKILL), so nothing happens"});
 }
 
 void Agent::carry_out(const Say& effect) {

@@ -30,6 +30,7 @@ struct AgentOptions {
   SupervisorOptions supervisor;  ///< the node's offer and the graces
   WorkersOptions workers;        ///< node, role and local_workers are taken from the offer
   std::function<void(const std::string&)> say = {};  ///< a line for the user, without prefix and newline
+  std::function<void()> flush = {};                  ///< until what was said is out, or for a moment
   std::vector<int> stop_signals = kStopSignals;      ///< that end the job; others keep their default action
 };
 
@@ -90,11 +91,13 @@ class Agent {
   void carry_out(const DescribeWorker& effect);
   void carry_out(const SweepGroup& effect);
   void carry_out(const AskToSave& effect);
+  void carry_out(const InjectFault& effect);
   void carry_out(const Say& effect);
   void carry_out(const Finish& effect);
 
   boost::asio::io_context& io_;
   std::function<void(const std::string&)> say_;
+  std::function<void()> flush_;
   rendezvous::Link& link_;
   StoreHost& stores_;
   Guard& guard_;

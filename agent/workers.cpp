@@ -249,6 +249,10 @@ Result<void> Workers::signal(const SignalWorker& wanted) {
   return sent;
 }
 
+Result<void> Workers::inject(int local_rank, int signal_number) {
+  return slots_.at(static_cast<std::size_t>(local_rank)).process->signal_main(signal_number);
+}
+
 void Workers::kill_rest(Slot& slot) {
   std::string who = descendants_.names_of_rest(kin_of(slot));
   if (!who.empty()) {

@@ -65,6 +65,8 @@ class Workers {
   void start(const rendezvous::Assignment& assignment, const std::string& channel);
   /// A failed kill(2) comes back: there is nothing that the agent can do but say it.
   Result<void> signal(const SignalWorker& wanted);
+  /// As if it came from outside: to the main process, and remembered nowhere.
+  Result<void> inject(int local_rank, int signal_number);
   /// To those that mind it.
   SignalPassedOn pass_on(int signal_number);
   std::string state_of(int local_rank) const;

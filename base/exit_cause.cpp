@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -48,6 +49,15 @@ ExitCause exit_cause_from_wait_status(int status) {
 std::string signal_name(int signal_number) {
   const char* name = sigabbrev_np(signal_number);
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal_number);
+}
+
+int signal_called(const std::string& name) {
+  const std::string bare = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int number = 1; number < NSIG; ++number) {
+    const char* known = sigabbrev_np(number);
+    if (known && bare == known) return number;
+  }
+  return 0;
 }
 
 }  // namespace muster

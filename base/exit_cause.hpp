@@ -36,4 +36,7 @@ ExitCause exit_cause_from_wait_status(int status);
 /// "SIGKILL"; "signal 40" for one without a name.
 std::string signal_name(int signal_number);
 
+/// The number of "SIGTERM" or "TERM"; 0 if there is none of that name.
+int signal_called(const std::string& name);
+
 }  // namespace muster

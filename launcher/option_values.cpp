@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/endpoint.hpp"
+#include "base/exit_cause.hpp"
 #include "launcher/log_options.hpp"
 #include "launcher/text.hpp"
 
@@ -15,16 +16,6 @@ namespace {
 
 constexpr long kMaxNodes = 100'000;
 constexpr std::size_t kMaxIdBytes = 200;
-
-// "SIGTERM" or "TERM"; 0 if there is none of that name.
-int signal_called(const std::string& name) {
-  const std::string bare = name.starts_with("SIG") ? name.substr(3) : name;
-  for (int number = 1; number < NSIG; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (known && bare == known) return number;
-  }
-  return 0;
-}
 
 // Why this signal cannot stop a job; empty: it can.
 const char* why_not_to_handle(int number) {

@@ -22,7 +22,7 @@ inline constexpr const char* kConfKeys =
     "closed_grace= broken_grace= resume_window= is_host= worker_store= store_port= stall_after= token_file= "
     "tls_cert= "
     "tls_key= "
-    "tls_ca=";
+    "tls_ca= allow_chaos=";
 
 /// Of --rdzv-conf, on one node or several.
 bool is_conf_key(const std::string& key);

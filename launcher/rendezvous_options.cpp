@@ -88,8 +88,8 @@ Result<void> take_changes(Keys& keys, rendezvous::WindowedBudget& changes) {
   return {};
 }
 
-Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
-  const auto value = take(keys, "is_host");
+Result<void> take_truth(Keys& keys, const char* key, std::optional<bool>& truth) {
+  const auto value = take(keys, key);
   if (!value) return {};
   std::string word = *value;
   std::transform(word.begin(), word.end(), word.begin(),
@@ -99,8 +99,8 @@ Result<void> take_is_host(Keys& keys, std::optional<bool>& is_host) {
   };
   const bool yes = is_one_of({"1", "true", "t", "yes", "y"});
   if (!yes && !is_one_of({"0", "false", "f", "no", "n"}))
-    return not_allowed_in("--rdzv-conf is_host", *value, "it takes true or false");
-  is_host = yes;
+    return not_allowed_in(std::string("--rdzv-conf ") + key, *value, "it takes true or false");
+  truth = yes;
   return {};
 }
 
@@ -160,7 +160,10 @@ Result<Meeting> make_meeting(const RendezvousOptions& options, int min_nodes, in
   Keys keys = options.conf;
   if (auto taken = take_times(keys, meeting.times); !taken) return taken.error();
   if (auto taken = take_changes(keys, meeting.membership_changes); !taken) return taken.error();
-  if (auto taken = take_is_host(keys, meeting.is_host); !taken) return taken.error();
+  if (auto taken = take_truth(keys, "is_host", meeting.is_host); !taken) return taken.error();
+  std::optional<bool> allow_chaos;
+  if (auto taken = take_truth(keys, "allow_chaos", allow_chaos); !taken) return taken.error();
+  meeting.allow_chaos = allow_chaos.value_or(false);
   for (const char* file : {"token_file", "tls_cert", "tls_key", "tls_ca"})
     if (const auto found = keys.find(file); found != keys.end() && found->second.empty())
       return Error{fmt::format("--rdzv-conf {}", file), "it is empty", "name a file, or leave it out"};

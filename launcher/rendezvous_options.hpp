@@ -41,6 +41,7 @@ struct Meeting {
   rendezvous::TlsFiles tls;      ///< for the channel, and for a daemon that is started here
   RendezvousTimes times;
   rendezvous::WindowedBudget membership_changes = rendezvous::JobPolicy().membership_changes;
+  bool allow_chaos = false;               ///< operators may rehearse faults
   std::vector<std::string> unknown_keys;  ///< of --rdzv-conf: without effect
 };
 

@@ -33,6 +33,7 @@ const char* const kLoopback = "127.0.0.1";  // one node: nobody else needs to co
 constexpr Duration kLastOutputLimit = std::chrono::seconds(60);
 constexpr Duration kLastOutputLimitOfAStop = std::chrono::seconds(5);
 constexpr Duration kFarewellLimit = std::chrono::seconds(15);
+constexpr Duration kLastWordsLimit = std::chrono::seconds(1);  // before a rehearsed fault of our own
 
 rendezvous::JobPolicy policy_of(const Plan& plan) {
   rendezvous::JobPolicy policy;
@@ -54,6 +55,7 @@ rendezvous::JobPolicy policy_of(const Plan& plan) {
   policy.first_step_timeout = times.first_step.value_or(policy.first_step_timeout);
   policy.exit_barrier_limit = times.exit_barrier;
   policy.membership_changes = plan.meeting->membership_changes;
+  policy.allow_chaos = plan.meeting->allow_chaos;
   return policy;
 }
 
@@ -233,7 +235,9 @@ Result<JobResult> run_with_others(const Plan& plan, Credentials credentials, age
   offer.hosts_endpoint = host.place().here();
   Stores stores(io, plan.store, host.local_address(), say);
   rendezvous::RemoteLink link(io, link_options(plan, std::move(credentials), host, stores, say));
-  agent::Agent agent(io, options_of(plan, offer, say), link, stores.host(), guard);
+  agent::AgentOptions options = options_of(plan, offer, say);
+  options.flush = [console = Console::of(io.get_executor())] { console->drain(kLastWordsLimit); };
+  agent::Agent agent(io, std::move(options), link, stores.host(), guard);
   health.tell_of(agent);
   host.on_daemon([&agent](pid_t pid) { agent.spare(pid); });
   say_as_it_is(start_lines(plan, {host.local_address(), host.started_one()}));

@@ -174,6 +174,13 @@ struct AskToSave {
   Duration grace{};
 };
 
+/// An operator rehearses a fault: to the worker's main process alone, as what kills it in earnest would; it counts as
+/// none of our own signals. Without a worker: to this process, once all that was said before is out.
+struct InjectFault {
+  std::optional<int> local_rank;
+  int signal_number = 0;
+};
+
 /// A line for the user.
 struct Say {
   std::string sentence;
@@ -189,6 +196,6 @@ struct Finish {
 };
 
 using Effect = std::variant<SendToDaemon, StartWorkers, SignalWorker, PassOnSignal, OpenStore, CloseStore,
-                            DescribeWorker, SweepGroup, AskToSave, Say, Finish>;
+                            DescribeWorker, SweepGroup, AskToSave, InjectFault, Say, Finish>;
 
 }  // namespace muster::agent

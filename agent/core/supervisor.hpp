@@ -100,6 +100,7 @@ class Supervisor {
   void hear(const rendezvous::StopWorkers& message, Instant now);
   void hear(const rendezvous::JobEnded& message, Instant now);
   void hear(const rendezvous::Refused& message, Instant now);
+  void hear(const rendezvous::Inject& message, Instant now);
 
   void open_store();
   void ask_to_save(int local_rank, Duration grace);
@@ -119,6 +120,7 @@ class Supervisor {
   void announce_round(Instant now);
   void finish(rendezvous::Outcome outcome, int stop_signal);
 
+  bool has_process(int local_rank) const;
   bool is_member(int local_rank) const { return in_round() && local_rank < group_.size(); }
   bool in_round() const { return assignment_.has_value(); }
   bool round_is(int round) const { return in_round() && assignment_->round == round; }

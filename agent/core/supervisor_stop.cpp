@@ -144,6 +144,28 @@ void Supervisor::on(const SignalPassedOn& event, Instant) {
   say(text + "; the job goes on");
 }
 
+// ---- faults on purpose -----------------------------------------------------------------------------------
+
+void Supervisor::hear(const rendezvous::Inject& message, Instant) {
+  const std::string what = "musterctl chaos: " + signal_name(message.signal_number) + " to ";
+  if (!message.rank) {
+    say(what + "this launcher");
+    return effects_.push_back(InjectFault{std::nullopt, message.signal_number});
+  }
+  const int local_rank = in_round() ? *message.rank - assignment_->first_rank : -1;
+  const std::string whom = "rank " + std::to_string(*message.rank);
+  if (!has_process(local_rank))
+    return say(what + whom + ": it has no process here any more, so nothing happens");
+  say(what + whom + " (pid " + std::to_string(group_.at(local_rank).pid) + ")");
+  effects_.push_back(InjectFault{local_rank, message.signal_number});
+}
+
+bool Supervisor::has_process(int local_rank) const {
+  if (local_rank < 0 || !is_member(local_rank)) return false;
+  const GroupMember& member = group_.at(local_rank);
+  return member.state == GroupMember::State::running && !member.main_ended && !member.abandoned;
+}
+
 // ---- the ladder ------------------------------------------------------------------------------------------
 
 /// Whoever was signalled once is not signalled again: a second SIGTERM may break off its saving. Nor is the time that a

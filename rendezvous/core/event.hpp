@@ -1,6 +1,7 @@
 // What goes into a Job and what comes out of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -50,9 +51,16 @@ struct ClearCooldown {
 struct StopJob {
   std::string reason;
 };
+/// A fault on purpose: it changes nothing here, and what comes of it is heard from the agents. A journal keeps it for
+/// the history alone.
+struct Rehearse {
+  std::optional<int> rank;  ///< of the live round: its worker gets the signal; none: the agent of `node` does
+  NodeId node;
+  int signal_number = 0;
+};
 
 using Event = std::variant<FromAgent, ConnectionLost, Tick, Restarted, CloseRoster, DrainNode, Scale,
-                           ClearCooldown, StopJob>;
+                           ClearCooldown, StopJob, Rehearse>;
 
 // ---- out -----------------------------------------------------------------------------------------------
 
@@ -69,6 +77,7 @@ struct JobOver {
 struct Answer {
   bool done = true;
   std::string text;
+  std::string event = {};  ///< what the history says of it; empty: "by an operator: " and the text
 };
 
 using Effect = std::variant<ToAgent, JobOver, Answer>;

@@ -49,7 +49,9 @@ void Job::tell(const NodeId& node, DaemonMessage message) {
   effects_.emplace_back(ToAgent{node, std::move(message)});
 }
 
-void Job::answer(bool done, std::string text) { effects_.emplace_back(Answer{done, std::move(text)}); }
+void Job::answer(bool done, std::string text, std::string event) {
+  effects_.emplace_back(Answer{done, std::move(text), std::move(event)});
+}
 
 JobSnapshot Job::snapshot(Instant now) const {
   JobSnapshot snapshot;

@@ -76,6 +76,7 @@ class Job {
   void on(const Scale& event);
   void on(const ClearCooldown& event);
   void on(const StopJob& event);
+  void on(const Rehearse& event);  // job_rehearsal.cpp
   void hear(const NodeId& node, const Join& join);
   void hear(const NodeId& node, const WorkerFailed& failed);
   void hear(const NodeId& node, const WorkersSafe& safe);
@@ -96,6 +97,10 @@ class Job {
   void remind(const NodeId& node);
   void meet_neighbour(const NodeId& node);
   void lose_expected(const NodeId& node);
+
+  // Faults on purpose (job_rehearsal.cpp).
+  const Seat* seat_of_rank(int rank) const;
+  std::string no_such_rank(int rank) const;
 
   // What follows from time and membership (job_rounds.cpp).
   void advance();
@@ -132,7 +137,7 @@ class Job {
   Outcome outcome_of(OutcomeKind kind, std::string reason) const;
   void enter(Phase phase);
   void tell(const NodeId& node, DaemonMessage message);
-  void answer(bool done, std::string text);
+  void answer(bool done, std::string text, std::string event = {});
 
   // Sentences (job_reasons.cpp).
   void news();

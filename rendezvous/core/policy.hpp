@@ -65,6 +65,8 @@ struct JobPolicy {
   Duration cooldown_memory = s(1800);  ///< a failure older than this is forgotten
   int cooldown_refuse_after = 5;  ///< with this many failures in a minute a node is sent away, not parked
 
+  bool allow_chaos = false;  ///< an operator may rehearse faults (rehearsal.hpp)
+
   bool fixed_size() const { return min_nodes == max_nodes; }
   bool operator==(const JobPolicy&) const = default;
 };

@@ -12,8 +12,8 @@
 namespace muster::rendezvous {
 
 // 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one; 5: a job's end by lost nodes;
-// 6: the run in which an agent was, and the next node of its round
-inline constexpr std::uint16_t kProtocolVersion = 6;
+// 6: the run in which an agent was, and the next node of its round; 7: rehearsed faults
+inline constexpr std::uint16_t kProtocolVersion = 7;
 inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
 inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame
 inline constexpr std::size_t kMaxStoreNodes = 1'024;      ///< that fit beside them; of more, none is named
@@ -95,7 +95,8 @@ enum class OperatorVerb : std::uint8_t {
   scale,
   close_roster,
   clear_cooldown,
-  stop_job
+  stop_job,
+  rehearse
 };
 
 struct OperatorRequest {
@@ -104,6 +105,8 @@ struct OperatorRequest {
   std::string node;
   std::int32_t min_nodes = 0;
   std::int32_t max_nodes = 0;
+  std::int32_t rank = -1;  ///< of a rehearsal: whose worker gets the signal; -1: the agent of `node` does
+  std::int32_t signal_number = 0;  ///< of a rehearsal
   bool operator==(const OperatorRequest&) const = default;
 };
 

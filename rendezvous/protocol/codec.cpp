@@ -1,4 +1,4 @@
-// The channel between agents, operators and the rendezvous daemon, version 3. One TCP (or TLS) connection
+// The channel between agents, operators and the rendezvous daemon, version 7. One TCP (or TLS) connection
 // carries frames both ways; all numbers are little-endian, signed ones in two's complement.
 //
 //   frame      = u32 length of payload, u8 type, payload
@@ -46,7 +46,9 @@
 //                               i32 max restarts
 //             store clients 37  i32 round, list line numeric addresses (at most 40,000; none: any),
 //                               list store node (at most 1,024; none: it is not told)
-//   operator -> request    48   u8 verb (1 to 7), text job, text node, i32 min nodes, i32 max nodes
+//             inject       38   optional i32 rank, i32 signal (1 to 64)
+//   operator -> request    48   u8 verb (1 to 8), text job, text node, i32 min nodes, i32 max nodes, i32 rank or -1,
+//                               i32 signal (0 to 64)
 //   daemon   -> reply      49   bool ok, JSON to the end of the payload
 //
 //   offer   = name node, line host, line address, u16 store port, i32 local workers (1 to 65536), name role,
@@ -111,6 +113,8 @@ template <>
 constexpr FrameType kTypeOf<OwnAddresses> = FrameType::own_addresses;
 template <>
 constexpr FrameType kTypeOf<StoreClients> = FrameType::store_clients;
+template <>
+constexpr FrameType kTypeOf<Inject> = FrameType::inject;
 template <>
 constexpr FrameType kTypeOf<OperatorRequest> = FrameType::operator_request;
 
@@ -278,6 +282,8 @@ std::string frame_type_name(FrameType type) {
       return "job ended";
     case FrameType::store_clients:
       return "store clients";
+    case FrameType::inject:
+      return "inject";
     case FrameType::operator_request:
       return "operator request";
     case FrameType::operator_reply:

@@ -20,6 +20,7 @@ namespace muster::rendezvous::wire {
 
 inline constexpr std::int32_t kMaxCount = 1 << 24;  ///< of nodes, workers, ranks, rounds in one message
 inline constexpr std::int32_t kMaxLocalWorkers = 65536;
+inline constexpr std::int32_t kMaxSignal = 64;
 inline constexpr std::uint32_t kMaxLines = 30;
 inline constexpr std::uint32_t kMaxRestartLines = 256;
 inline constexpr std::uint32_t kMaxPolicyValues = 64;
@@ -246,6 +247,12 @@ void fields(auto& a, Of<Refused> auto& m) {
   a.text(reason);
 }
 
+void fields(auto& a, Of<Inject> auto& m) {
+  auto& [rank, signal_number] = m;
+  optional(a, rank, [](auto& b, auto& its) { count(b, its); });
+  number(a, signal_number, 1, kMaxSignal);
+}
+
 void fields(auto& a, Of<PolicyValue> auto& m) {
   auto& [name, value] = m;
   a.name(name);
@@ -309,12 +316,14 @@ void fields(auto& a, Of<StoreClients> auto& m) {
 }
 
 void fields(auto& a, Of<OperatorRequest> auto& m) {
-  auto& [verb, job, node, min_nodes, max_nodes] = m;
-  enumeration(a, verb, OperatorVerb::stop_job);
+  auto& [verb, job, node, min_nodes, max_nodes, rank, signal_number] = m;
+  enumeration(a, verb, OperatorVerb::rehearse);
   a.text(job, kMaxNameBytes);
   a.text(node, kMaxNameBytes);
   count(a, min_nodes);
   count(a, max_nodes);
+  count(a, rank, -1);
+  number(a, signal_number, 0, kMaxSignal);
 }
 
 }  // namespace muster::rendezvous::wire

@@ -42,6 +42,7 @@ enum class FrameType : std::uint8_t {
   stop_workers = 35,
   job_ended = 36,
   store_clients = 37,
+  inject = 38,
 
   operator_request = 48,
   operator_reply = 49

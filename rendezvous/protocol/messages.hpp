@@ -213,6 +213,13 @@ struct Refused {
   bool operator==(const Refused&) const = default;
 };
 
-using DaemonMessage = std::variant<Waiting, Assignment, Drain, StopWorkers, JobEnded, Refused>;
+/// A fault that an operator rehearses (musterctl chaos): this signal to the worker of that rank, or to the agent itself.
+struct Inject {
+  std::optional<int> rank;  ///< of this node's; none: the agent
+  int signal_number = 0;
+  bool operator==(const Inject&) const = default;
+};
+
+using DaemonMessage = std::variant<Waiting, Assignment, Drain, StopWorkers, JobEnded, Refused, Inject>;
 
 }  // namespace muster::rendezvous

@@ -13,6 +13,8 @@ constexpr std::string_view kUnlimited = "unlimited";
 
 std::string to_text(int value) { return std::to_string(value); }
 
+std::string to_text(bool value) { return value ? "true" : "false"; }
+
 std::string to_text(Duration value) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(value).count();
   return ms % 1000 == 0 ? fmt::format("{} s", ms / 1000) : fmt::format("{} ms", ms);
@@ -31,6 +33,11 @@ std::string to_text(const std::optional<T>& value) {
 bool from_text(std::string_view text, int* out) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
   return error == std::errc{} && stop == text.data() + text.size();
+}
+
+bool from_text(std::string_view text, bool* out) {
+  *out = text == "true";
+  return *out || text == "false";
 }
 
 bool from_text(std::string_view text, Duration* out) {
@@ -70,8 +77,8 @@ void each_field(Policy& policy, Visit visit) {
   auto& [min_nodes, max_nodes, max_restarts, restart_window, startup_window, membership_changes,
          undamped_changes, settle_window, settle_limit, damped_settle_cap, first_step_timeout, join_deadline,
          last_call, waiting_news_interval, drain_grace, stop_deadline, exit_barrier_limit, closed_grace,
-         broken_grace, resume_window, cooldown_base, cooldown_cap, cooldown_memory, cooldown_refuse_after] =
-      policy;
+         broken_grace, resume_window, cooldown_base, cooldown_cap, cooldown_memory, cooldown_refuse_after,
+         allow_chaos] = policy;
   visit("minimum of nodes", min_nodes);
   visit("maximum of nodes", max_nodes);
   visit("max restarts", max_restarts);
@@ -96,6 +103,7 @@ void each_field(Policy& policy, Visit visit) {
   visit("cool-down cap", cooldown_cap);
   visit("cool-down memory", cooldown_memory);
   visit("cool-down refusals", cooldown_refuse_after);
+  visit("allow_chaos", allow_chaos);
 }
 
 const PolicyValue* find(const std::vector<PolicyValue>& values, const std::string& name) {

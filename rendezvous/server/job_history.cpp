@@ -105,7 +105,7 @@ std::string JobHistory::ended(const Outcome& outcome, Time time) {
 
 std::optional<std::string> JobHistory::answered(const Answer& answer, Time time) {
   if (!answer.done) return std::nullopt;
-  return note("by an operator: " + answer.text, time);
+  return note(answer.event.empty() ? "by an operator: " + answer.text : answer.event, time);
 }
 
 void JobHistory::before(const Event& event, const Job& job, Time time) {

@@ -1,4 +1,4 @@
-// The journal, version 4: what the daemon has to know to go on after its end. Primitive values are those of
+// The journal, version 5: what the daemon has to know to go on after its end. Primitive values are those of
 // the channel (codec.cpp); an instant is i64 nanoseconds on the clock of the daemon that wrote it, and means
 // nothing but its distance to the others of the same file.
 //
@@ -258,6 +258,12 @@ void fields(auto& a, Of<ClearCooldown> auto& m) {
 void fields(auto& a, Of<StopJob> auto& m) {
   auto& [reason] = m;
   a.text(reason);
+}
+void fields(auto& a, Of<Rehearse> auto& m) {
+  auto& [rank, node, signal_number] = m;
+  optional(a, rank, [](auto& b, auto& its) { b.i32(its); });
+  a.text(node);
+  a.i32(signal_number);
 }
 
 constexpr auto kEvent = [](auto& a, auto& event) { fields(a, event); };

@@ -21,6 +21,9 @@ Event event_of(const OperatorRequest& request) {
       return ClearCooldown{request.node};
     case OperatorVerb::stop_job:
       return StopJob{"musterctl stop"};
+    case OperatorVerb::rehearse:
+      return Rehearse{request.rank < 0 ? std::nullopt : std::optional<int>(request.rank), request.node,
+                      request.signal_number};
     case OperatorVerb::status:
     case OperatorVerb::events:
       break;

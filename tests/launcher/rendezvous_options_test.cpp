@@ -69,6 +69,14 @@ TEST(Rendezvous, ConfIsMergedOverRepeats) {
   EXPECT_TRUE(meeting.unknown_keys.empty());
 }
 
+TEST(Rendezvous, RehearsalsHaveToBeAllowed) {
+  EXPECT_FALSE(meeting_of({"--nnodes=2", "--rdzv-endpoint=n1"}).allow_chaos);
+  EXPECT_TRUE(meeting_of({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=allow_chaos=true"}).allow_chaos);
+  EXPECT_FALSE(meeting_of({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=allow_chaos=no"}).allow_chaos);
+  EXPECT_THAT(refused({"--nnodes=2", "--rdzv-endpoint=n1", "--rdzv-conf=allow_chaos=please"}),
+              HasSubstr("--rdzv-conf allow_chaos: 'please' is not allowed; it takes true or false"));
+}
+
 TEST(Rendezvous, MembershipChangesAreANumberForATimeOrUnlimited) {
   const auto changes_of = [](const std::string& value) {
     return meeting_of({"--nnodes=1:2", "--rdzv-endpoint=n1", "--rdzv-conf=membership_changes=" + value})

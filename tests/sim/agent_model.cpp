@@ -55,6 +55,13 @@ AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
   } else if (const auto* refused = std::get_if<Refused>(&message)) {
     refused_ = *refused;
     workers_ = Workers::none;
+  } else if (const auto* inject = std::get_if<Inject>(&message)) {
+    const int first = assignment_ ? assignment_->first_rank : 0;
+    const bool own = assignment_ && inject->rank >= first && inject->rank < first + offer_.local_workers;
+    if (inject->rank && alive_workers() && !own)
+      reply.error =
+          fmt::format("{} is to send a signal to rank {}, which is not its own", offer_.node, *inject->rank);
+    reply.fault = *inject;
   }
   return reply;
 }

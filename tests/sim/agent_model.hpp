@@ -26,6 +26,7 @@ class AgentModel {
   struct Reply {
     std::vector<rendezvous::AgentMessage> messages;
     std::optional<Chore> chore;
+    std::optional<rendezvous::Inject> fault;
     std::string error;
   };
   Reply hear(const rendezvous::DaemonMessage& message);

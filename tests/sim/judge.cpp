@@ -25,6 +25,8 @@ std::string Judge::look_at(const Job& job, const std::vector<Effect>& effects, I
       return to_agent->node + " is to wait without a reason";
     if (const auto* stop = std::get_if<StopWorkers>(&to_agent->message))
       if (auto wrong = look_at_stop(*stop); !wrong.empty()) return wrong;
+    if (std::holds_alternative<Inject>(to_agent->message))
+      if (auto wrong = look_at_fault(job, to_agent->node); !wrong.empty()) return wrong;
     if (const auto* refused = std::get_if<Refused>(&to_agent->message))
       if (refused->code == RefusalCode::job_over && !job.over()) return "refused as over, and it is not";
   }
@@ -80,6 +82,13 @@ std::string Judge::look_at_stop(const StopWorkers& stop) {
   charged_ = number;
   charged_in_round_ = stop.round;
   return "";
+}
+
+/// Nobody is hurt who has not asked for it, and none in vain.
+std::string Judge::look_at_fault(const Job& job, const NodeId& node) {
+  if (!job.policy().allow_chaos) return node + " is hurt, and the job allows no rehearsals";
+  const Member* member = job.membership().find(node);
+  return member && member->connected() ? "" : node + " is to be hurt, and is not here";
 }
 
 std::string Judge::look_at_ranks(const Job& job, const Assignments& sent) const {

@@ -41,6 +41,7 @@ class Judge {
   std::string look_at_ranks(const rendezvous::Job& job, const Assignments& sent) const;
   std::string look_at_growth(const rendezvous::Job& job, int round, Instant now);
   std::string look_at_stop(const rendezvous::StopWorkers& stop);
+  static std::string look_at_fault(const rendezvous::Job& job, const rendezvous::NodeId& node);
   std::string look_at_members(const rendezvous::Job& job) const;
   std::string look_at_outcome(const rendezvous::Job& job, const rendezvous::Outcome& outcome) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <utility>
 
 namespace muster::sim {
@@ -27,6 +28,7 @@ JobPolicy random_policy(Random& random, int nodes) {
   if (random.chance(20)) policy.restart_window = WindowedBudget{random.between(1, 3), 30s};
   if (random.chance(20)) policy.exit_barrier_limit = random.ms(0, 5'000);
   if (random.chance(50)) policy.startup_window = 0s;
+  policy.allow_chaos = random.chance(80);
   return policy;
 }
 
@@ -124,7 +126,7 @@ void World::operator_acts() {
   const std::string& name =
       nodes_[static_cast<std::size_t>(random_.between(0, static_cast<int>(nodes_.size()) - 1))].name;
   const int count = static_cast<int>(nodes_.size());
-  switch (random_.between(0, 9)) {
+  switch (random_.between(0, 12)) {
     case 0:
     case 1:
       return step(CloseRoster{});
@@ -141,6 +143,11 @@ void World::operator_acts() {
     case 7:
     case 8:
       return step(ClearCooldown{name});
+    case 9:
+    case 10:
+      return step(Rehearse{random_.between(0, 2 * count), "", random_.chance(80) ? SIGKILL : SIGUSR1});
+    case 11:
+      return step(Rehearse{std::nullopt, name, random_.chance(50) ? SIGKILL : SIGTERM});
     default:
       judge_.note_operator_stop();
       return step(StopJob{"enough"});

@@ -82,6 +82,7 @@ class World {
   // Agents and their connections (world_agents.cpp).
   void launch(int node);
   void kill(int node, const char* why);
+  void suffer(int node, const rendezvous::Inject& fault);
   void terminate(int node);
   void relaunch_later(int node, Duration delay);
   void connect(int node);

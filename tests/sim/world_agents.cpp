@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "tests/sim/world.hpp"
 
 namespace muster::sim {
@@ -124,6 +126,13 @@ void World::deliver_down(int id, const DaemonMessage& message) {
   if (node.agent->assignment() && node.agent->assignment()->round != round_before) work(connection.node);
   if (reply.chore) chore(connection.node, *reply.chore);
   send_up(connection.node, reply.messages);
+  if (reply.fault) suffer(connection.node, *reply.fault);
+}
+
+/// What an operator rehearses is as real as the other faults.
+void World::suffer(int index, const Inject& fault) {
+  if (fault.rank) return fail_worker(index);
+  fault.signal_number == SIGTERM ? terminate(index) : kill(index, "is killed by an operator");
 }
 
 bool World::same(int index, int incarnation, int round) const {

@@ -50,7 +50,11 @@ std::string describe(const DaemonMessage& message) {
             [](const JobEnded& m) {
               return fmt::format("job ended, {}: {}", kind_text(m.outcome.kind), m.outcome.reason);
             },
-            [](const Refused& m) { return "refused: " + m.reason; }},
+            [](const Refused& m) { return "refused: " + m.reason; },
+            [](const Inject& m) {
+              return fmt::format("inject {} into {}", signal_name(m.signal_number),
+                                 m.rank ? fmt::format("rank {}", *m.rank) : "the launcher");
+            }},
       message);
 }
 

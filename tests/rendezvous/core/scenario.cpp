@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 #include <stdexcept>
 
@@ -90,6 +91,7 @@ void Scenario::make_job(const Words& words) {
   policy_.membership_changes.count = has(words, "changes=unlimited")
                                          ? unlimited
                                          : number_of(words, "changes", policy_.membership_changes.count);
+  policy_.allow_chaos = has(words, "chaos");
   if (value_of(words, "barrier")) policy_.exit_barrier_limit = duration_of(words, "barrier", {});
   job_ = std::make_unique<Job>("job", validate(policy_).value());
 }
@@ -117,6 +119,8 @@ void Scenario::operator_does(const std::string& what, const Words& words) {
   if (what == "closes the roster") return step(CloseRoster{});
   if (words.at(1) == "drains") return step(DrainNode{words.at(2)});
   if (words.at(1) == "pardons") return step(ClearCooldown{words.at(2)});
+  if (words.at(1) == "kills") return step(Rehearse{number(words.at(3)), "", SIGKILL});
+  if (words.at(1) == "terminates") return step(Rehearse{std::nullopt, words.at(2), SIGTERM});
   if (what == "stops the job") return step(StopJob{"enough"});
   const auto [low, high] = range(words.at(3));
   step(Scale{low, high});

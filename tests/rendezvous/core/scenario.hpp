@@ -2,7 +2,8 @@
 // with
 // '>' happen; the lines below are the job's answers; '#' explains.
 //
-//   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D] [changes=N]   first line of all
+//   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D] [changes=N] [chaos]
+//                                                            first line of all
 //   > NODE joins [workers=N] [rank=N] [endpoint] [anew]      'anew': another process of the same node
 //   > NODE fails [exit=N | signal=N] [lived=D]               its first worker
 //   > NODE makes a step                                     a worker of it says so
@@ -11,6 +12,7 @@
 //   > NODE is cut | is broken off | is silent
 //   > D passes                                               e.g. 500ms, 30s, 10m; wakes the job when it asks
 //   > operator closes the roster | drains NODE | scales to MIN:MAX | pardons NODE | stops the job
+//   > operator kills rank N | terminates NODE                rehearses a fault
 //   > daemon restarts | daemon forgets                       with and without its journal
 //   > why                                                    the job's present reason
 #pragma once

@@ -66,6 +66,8 @@ TEST(Codec, HandshakeAndOperatorMessagesComeBackEqual) {
   EXPECT_LE(encode(clients).size(), kMaxPayloadBytes);
   const OperatorRequest request{OperatorVerb::scale, "mnist", "n1", 2, 8};
   EXPECT_EQ(*decode<OperatorRequest>(frame_of(encode(request))), request);
+  const OperatorRequest rehearsal{OperatorVerb::rehearse, "mnist", "", 0, 0, 17, 9};
+  EXPECT_EQ(*decode<OperatorRequest>(frame_of(encode(rehearsal))), rehearsal);
   const OperatorReply reply{true, std::string(200'000, 'j')};
   EXPECT_EQ(*decode<OperatorReply>(frame_of(encode(reply))), reply);
 }
@@ -122,6 +124,12 @@ TEST(Codec, NumbersOutOfRangeAreRefused) {
   }
   EXPECT_FALSE(decode_agent_message(frame_of(encode(AgentMessage(WorkersStopped{-1})))));
   EXPECT_FALSE(decode_daemon_message(frame_of(encode(DaemonMessage(Assignment{})))));
+  for (const auto& inject : {Inject{-1, 9}, Inject{0, 0}, Inject{0, 65}})
+    EXPECT_FALSE(decode_daemon_message(frame_of(encode(DaemonMessage(inject))))) << inject.signal_number;
+  for (const auto& [rank, signal] : {std::pair{-2, 9}, {1, -1}, {1, 65}}) {
+    const OperatorRequest request{OperatorVerb::rehearse, "", "", 0, 0, rank, signal};
+    EXPECT_FALSE(decode<OperatorRequest>(frame_of(encode(request)))) << rank << ", " << signal;
+  }
 }
 
 TEST(Codec, TooManyItemsAreRefusedByTheDecoderAndLeftOutByTheEncoder) {
@@ -149,12 +157,12 @@ TEST(Codec, TheLargestMessagesFitIntoAFrame) {
 
 TEST(Codec, D9_AnotherVersionIsNamedWhateverFollows) {
   std::string payload = "MSTR";
-  payload += std::string("\x07\0", 2) + "fields of the future";
+  payload += std::string("\x63\0", 2) + "fields of the future";
   const auto answer = decode_hello(Frame{FrameType::hello, payload});
   const auto& refused = std::get<Refused>(answer);
   EXPECT_EQ(refused.code, RefusalCode::wrong_version);
   EXPECT_NE(refused.reason.find("version " + std::to_string(kProtocolVersion)), std::string::npos);
-  EXPECT_NE(refused.reason.find("version 7"), std::string::npos);
+  EXPECT_NE(refused.reason.find("version 99"), std::string::npos);
 }
 
 TEST(Codec, D9_AnotherProtocolIsToldWhatThisIs) {

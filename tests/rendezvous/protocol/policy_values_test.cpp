@@ -18,6 +18,7 @@ JobPolicy unusual() {
   policy.exit_barrier_limit = seconds(10);
   policy.membership_changes.count = unlimited;
   policy.first_step_timeout = seconds(0);
+  policy.allow_chaos = true;
   return policy;
 }
 
@@ -39,7 +40,8 @@ TEST(PolicyValues, WhatCannotBeReadIsNamed) {
                              {"last call", "9999999999999 s"},
                              {"restart window", "3"},
                              {"max restarts", "-1"},
-                             {"restart window", "x per 5 s"}};
+                             {"restart window", "x per 5 s"},
+                             {"allow_chaos", "1"}};
   for (const auto& value : bad) {
     const auto policy = policy_from_values({value});
     ASSERT_FALSE(policy) << value.value;
@@ -57,6 +59,10 @@ TEST(PolicyValues, DifferencesNameBothValues) {
   EXPECT_EQ(differences(policy_values(unusual()), policy_values(other)),
             "maximum of nodes is 4 in the job and 5 on this node; "
             "last call is 1500 ms in the job and 2 s on this node");
+  auto harmless = unusual();
+  harmless.allow_chaos = false;
+  EXPECT_EQ(differences(policy_values(unusual()), policy_values(harmless)),
+            "allow_chaos is true in the job and false on this node");
   EXPECT_EQ(differences({}, {{"a", "1"}}), "a is not given in the job and 1 on this node");
   EXPECT_EQ(differences({{"a", "1"}}, {}), "a is 1 in the job and not given on this node");
 }

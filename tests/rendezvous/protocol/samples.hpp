@@ -45,7 +45,9 @@ inline std::vector<DaemonMessage> sample_daemon_messages() {
           StopWorkers{3, "drained"},
           JobEnded{failed},
           JobEnded{Outcome{OutcomeKind::succeeded, "all workers ended with 0", {}, {}, 0}},
-          Refused{RefusalCode::duplicate_node, "rank 0 claimed by A and B"}};
+          Refused{RefusalCode::duplicate_node, "rank 0 claimed by A and B"},
+          Inject{17, 9},
+          Inject{std::nullopt, 15}};
 }
 
 inline Hello sample_hello() {

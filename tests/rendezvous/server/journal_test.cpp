@@ -307,11 +307,16 @@ TEST_F(JournalTest, ItDoesNotGrowWithoutEnd) {
 }
 
 TEST_F(JournalTest, EveryKindOfEventComesBack) {
-  const std::vector<Event> events{join("a"),        ConnectionLost{"a", LossKind::broken, "why"},
-                                  Tick{},           Restarted{},
-                                  CloseRoster{},    DrainNode{"a"},
-                                  Scale{1, 2},      ClearCooldown{"a"},
-                                  StopJob{"enough"}};
+  const std::vector<Event> events{join("a"),
+                                  ConnectionLost{"a", LossKind::broken, "why"},
+                                  Tick{},
+                                  Restarted{},
+                                  CloseRoster{},
+                                  DrainNode{"a"},
+                                  Scale{1, 2},
+                                  ClearCooldown{"a"},
+                                  StopJob{"enough"},
+                                  Rehearse{3, "a", 9}};
   ASSERT_EQ(events.size(), std::variant_size_v<Event>);
   for (const auto& event : events) {
     const auto bytes = encode(JournalRecord(EventRecord{"mnist", Instant(seconds(5)), event}));

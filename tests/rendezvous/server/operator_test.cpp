@@ -1,4 +1,5 @@
 // What an operator asks, over the channel.
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -64,6 +65,36 @@ TEST_F(OperatorTest, StopEndsTheJobOnItsNodes) {
   const auto again = ask({OperatorVerb::stop_job, "mnist", "", 0, 0});
   EXPECT_FALSE(again->ok);
   EXPECT_NE(again->json.find("is over"), std::string::npos);
+}
+
+TEST_F(OperatorTest, ARehearsedFaultReachesItsAgentAndIsAnEvent) {
+  policy_.min_nodes = policy_.max_nodes = 1;
+  policy_.allow_chaos = true;
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }));
+  const auto reply = ask({OperatorVerb::rehearse, "", "", 0, 0, 0, SIGKILL});
+  EXPECT_EQ(json(reply)["done"], "SIGKILL goes to rank 0 on a");
+  ASSERT_TRUE(run_until([&] { return a.last<Inject>() != nullptr; }));
+  EXPECT_EQ(*a.last<Inject>(), (Inject{0, SIGKILL}));
+  EXPECT_TRUE(ask({OperatorVerb::rehearse, "mnist", "a", 0, 0, -1, SIGTERM})->ok);
+  ASSERT_TRUE(run_until([&] { return a.count<Inject>() == 2; }));
+  EXPECT_EQ(*a.last<Inject>(), (Inject{std::nullopt, SIGTERM}));
+  const auto events = json(ask({OperatorVerb::events, "mnist", "", 0, 0}))["jobs"][0]["events"];
+  EXPECT_EQ(events.at(events.size() - 2)["text"],
+            "an operator sent SIGKILL to rank 0 on a (musterctl chaos)");
+  EXPECT_EQ(events.back()["text"], "an operator sent SIGTERM to the launcher of a (musterctl chaos)");
+}
+
+TEST_F(OperatorTest, AJobThatDoesNotAllowRehearsalsIsNotHurt) {
+  policy_.min_nodes = policy_.max_nodes = 1;
+  start_daemon();
+  auto& a = agent("a");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() != nullptr; }));
+  const auto reply = ask({OperatorVerb::rehearse, "", "", 0, 0, 0, SIGKILL});
+  EXPECT_FALSE(reply->ok);
+  EXPECT_NE(reply->json.find("job mnist was not started for rehearsals"), std::string::npos) << reply->json;
+  EXPECT_EQ(log().find("musterctl chaos"), std::string::npos) << log();
 }
 
 TEST_F(OperatorTest, WithoutAJobThereIsNothingToChange) {
