@@ -7,6 +7,7 @@
 
 #include "base/standard_output.hpp"
 #include "rendezvous/client/operator_call.hpp"
+#include "rendezvous/core/rehearsal.hpp"
 #include "rendezvous/named_file.hpp"
 #include "rendezvous/operator_tables.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::uint16_t kDefaultPort = 29400;
 constexpr int kUsageError = 2;
+constexpr long kMaxRank = 1 << 24;  // as many as a message can name
 constexpr Duration kLimit = std::chrono::seconds(10);
 
 struct Options {
@@ -26,8 +28,27 @@ struct Options {
   std::string node;
   std::string range;
   std::string stop_job;
+  std::string rank;  ///< empty: no rehearsal of a worker's end
+  std::string signal = "SIGKILL";
   OperatorVerb verb = OperatorVerb::status;
 };
+
+// Faults on purpose.
+void describe_chaos(CLI::App& chaos, Options& options) {
+  chaos.require_subcommand(1);
+  const auto victim = [&](const char* name, const char* help, const char* signals) {
+    auto* sub = chaos.add_subcommand(name, help);
+    sub->add_option("--signal", options.signal, signals)->capture_default_str();
+    return sub;
+  };
+  victim("worker", "a signal to one worker, wherever it runs",
+         "SIGKILL, SIGTERM, SIGSTOP, SIGCONT, SIGABRT, SIGSEGV or SIGINT")
+      ->add_option("rank", options.rank, "its rank in the running round")
+      ->required();
+  victim("agent", "a signal to the launcher of one node", "SIGKILL or SIGTERM")
+      ->add_option("node", options.node, "the node's name")
+      ->required();
+}
 
 void describe(CLI::App& app, Options& options) {
   app.description("Asks a rendezvous daemon about its jobs, and changes them.");
@@ -69,11 +90,51 @@ void describe(CLI::App& app, Options& options) {
       ->required();
   command("stop", "end a job on all its nodes", OperatorVerb::stop_job)
       ->add_option("job", options.stop_job, "the job's id");
+  describe_chaos(*command("chaos", "rehearse a fault, in a job started with --rdzv-conf=allow_chaos=true",
+                          OperatorVerb::rehearse),
+                 options);
+}
+
+// CLI11 says of it only that a subcommand is required. Nothing: that is not what is wrong.
+std::optional<Error> unknown_command(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const auto* command : at->get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (names.empty()) return std::nullopt;
+  const auto unknown = app.remaining(true);
+  const auto known = fmt::format("the commands are {}", fmt::join(names, ", "));
+  const std::string before = at == &app ? "" : at->get_name() + " ";
+  if (unknown.empty()) return Error{before + "needs a command", known};
+  if (unknown.front().starts_with('-'))
+    return Error{unknown.front(), "there is no such option", "--help lists them"};
+  return Error{before + unknown.front(), "there is no such command", known};
+}
+
+Result<OperatorRequest> rehearsal_of(const Options& options, OperatorRequest request) {
+  const auto signal = rehearsal_signal(options.rank.empty() ? Victim::agent : Victim::worker, options.signal);
+  if (!signal) return Error{"--signal", signal.error().sentence()};
+  request.signal_number = *signal;
+  if (options.rank.empty()) return request;
+  const auto rank = parse_integer(options.rank, 0, kMaxRank);
+  if (!rank) return Error{"chaos worker " + options.rank, rank.error().sentence()};
+  request.rank = static_cast<std::int32_t>(*rank);
+  return request;
+}
+
+Result<OperatorRequest> stop_of(const Options& options, OperatorRequest request) {
+  if (options.stop_job.empty()) return request;
+  if (!options.job.empty() && options.job != options.stop_job)
+    return Error{"stop " + options.stop_job, fmt::format("--job names another one, {}", options.job),
+                 "name one job"};
+  request.job = options.stop_job;
+  return request;
 }
 
 Result<OperatorRequest> request_of(const Options& options) {
-  OperatorRequest request{options.verb, options.job, options.node, 0, 0};
-  if (options.verb == OperatorVerb::stop_job && !options.stop_job.empty()) request.job = options.stop_job;
+  OperatorRequest request{options.verb, options.job, options.node};
+  if (options.verb == OperatorVerb::stop_job) return stop_of(options, request);
+  if (options.verb == OperatorVerb::rehearse) return rehearsal_of(options, request);
   if (options.verb != OperatorVerb::scale) return request;
   const auto colon = options.range.find(':');
   const auto min = parse_integer(options.range.substr(0, colon), 1, 100'000);
@@ -129,6 +190,11 @@ int main(int argc, char** argv) {
   muster::rendezvous::describe(app, options);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    if (const auto unknown = muster::rendezvous::unknown_command(app))
+      return muster::rendezvous::fail(*unknown, muster::rendezvous::kUsageError);
+    app.exit(error);
+    return muster::rendezvous::kUsageError;
   } catch (const CLI::ParseError& error) {
     if (app.exit(error) != 0) return muster::rendezvous::kUsageError;
     return muster::flush_standard_output("musterctl") ? 0 : 1;

@@ -114,6 +114,7 @@ class MusterdTest : public testing::Test {
     options.node = node;
     options.incarnation = node + "-1";
     options.policy.min_nodes = options.policy.max_nodes = nodes;
+    options.policy.allow_chaos = true;
     options.max_retry = milliseconds(100);
     const auto heard = std::make_shared<Heard>();
     auto& link = *links_.emplace_back(std::make_unique<RemoteLink>(io_, options));
@@ -200,6 +201,64 @@ TEST_F(MusterdTest, MusterctlSaysWhatIsWrong) {
   const auto gone = ctl("status");
   EXPECT_EQ(gone.code, 1);
   EXPECT_NE(gone.text.find("ECONNREFUSED"), std::string::npos) << gone.text;
+}
+
+TEST_F(MusterdTest, MusterctlNamesAWordThatItDoesNotKnowAndTheCommandsThatThereAre) {
+  const auto says = [](const std::string& words) {
+    const auto output = run(kBin + "/musterctl " + words);
+    EXPECT_EQ(output.code, 2) << words;
+    EXPECT_EQ(std::count(output.text.begin(), output.text.end(), '\n'), 1) << output.text;
+    return output.text;
+  };
+  const std::string known =
+      "the commands are status, events, drain, scale, close-roster, clear-cooldown, stop, chaos\n";
+  EXPECT_EQ(says("bogus"), "musterctl: bogus: there is no such command; " + known);
+  EXPECT_EQ(says("--json bogus"), "musterctl: bogus: there is no such command; " + known);
+  EXPECT_EQ(says("--bogus"), "musterctl: --bogus: there is no such option; --help lists them\n");
+  EXPECT_EQ(says(""), "musterctl: needs a command: " + known);
+  EXPECT_EQ(says("chaos"), "musterctl: chaos needs a command: the commands are worker, agent\n");
+  EXPECT_EQ(says("chaos rank 1"),
+            "musterctl: chaos rank: there is no such command; the commands are worker, agent\n");
+}
+
+TEST_F(MusterdTest, MusterctlStopsOneJobAndNoOther) {
+  start();
+  const auto a = join("a", 1);
+  ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
+  const auto two = ctl("--job other stop mnist");
+  EXPECT_EQ(two.code, 2);
+  EXPECT_EQ(two.text, "musterctl: stop mnist: --job names another one, other; name one job\n");
+  EXPECT_EQ(ctl("stop mnist --job=other").code, 2);
+  EXPECT_EQ(a->count<StopWorkers>() + a->count<Drain>() + a->count<JobEnded>(), 0);
+  EXPECT_EQ(ctl("--job mnist stop mnist").code, 0);
+}
+
+TEST_F(MusterdTest, MusterctlRehearsesFaultsAndTheDaemonRemembersThem) {
+  start();
+  const auto a = join("a", 1);
+  ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
+  EXPECT_EQ(ctl("chaos worker 0").text, "SIGKILL goes to rank 0 on a\n");
+  EXPECT_EQ(ctl("chaos agent a --signal=term --job mnist").text, "SIGTERM goes to the launcher of a\n");
+  ASSERT_TRUE(run_until([&] { return a->count<Inject>() == 2; }));
+  const auto nobody = ctl("chaos worker 7 --signal 19");
+  EXPECT_EQ(nobody.code, 1);
+  EXPECT_NE(nobody.text.find("round 1 has no rank 7: its only one is 0"), std::string::npos) << nobody.text;
+  const auto wrong = ctl("chaos worker 0 --signal=USR1");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.text.find("--signal: 'USR1': a worker is sent SIGKILL, SIGTERM"), std::string::npos)
+      << wrong.text;
+  EXPECT_EQ(ctl("chaos agent a --signal=STOP").code, 2);
+  EXPECT_EQ(ctl("chaos worker first").code, 2);
+  EXPECT_EQ(ctl("chaos worker -- -1").code, 2);
+  EXPECT_EQ(ctl("chaos worker").code, 2);
+  stop(SIGKILL);
+  start();
+  const auto events = ctl("events").text;
+  EXPECT_NE(events.find("an operator sent SIGKILL to rank 0 on a (musterctl chaos)\n"), std::string::npos)
+      << events;
+  EXPECT_NE(events.find("an operator sent SIGTERM to the launcher of a (musterctl chaos)\n"),
+            std::string::npos);
+  EXPECT_EQ(events.find("SIGSTOP"), std::string::npos) << events;
 }
 
 TEST_F(MusterdTest, N1_TheSecretIsInNoArgumentAndNoLog) {
