@@ -5,6 +5,7 @@ usage: fault_unit_test.py [TEST]
 
 import glob
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,32 @@ class Proofs(unittest.TestCase):
     def test_growth_is_seen_between_troughs(self):
         self.assertEqual(proof_leftovers.growth([(10, 100), (30, 900)] * 16), (0, 0))
         self.assertEqual(proof_leftovers.growth([(10 + n, 100) for n in range(32)]), (16, 0))
+
+    def test_growth_is_looked_for_among_equals(self):
+        sampler = proof_leftovers.UseSampler(lambda: [])
+        self.addCleanup(sampler.close)
+        for use in [None] * 8 + [(0, 5, 100)] * 8 + [(2, 33, 900)] * 20 + [(0, 5, 100)] * 3:
+            sampler.add(1, use)
+        self.assertEqual(sampler.samples, {(1, 0): [(5, 100)] * 7, (1, 2): [(33, 900)] * 18})
+
+    def test_the_use_of_a_process_is_seen_and_that_of_a_stopped_one_is_not(self):
+        children, descriptors, kib = proof_leftovers.use_of(os.getpid())
+        self.assertEqual(children, 0)
+        self.assertGreater(descriptors, 2)
+        self.assertGreater(kib, 1000)
+        child = subprocess.Popen(["sleep", "600"])
+        try:
+            watched = os.pidfd_open(child.pid)
+            self.assertEqual(proof_leftovers.use_of(os.getpid())[0], 1)
+            os.close(watched)
+            child.send_signal(signal.SIGSTOP)
+            deadline = time.monotonic() + 60
+            while proof_leftovers.use_of(child.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertIsNone(proof_leftovers.use_of(child.pid))
+        finally:
+            child.kill()
+            child.wait()
 
     def test_time_in_steps_that_were_done_again_is_not_useful(self):
         metrics = [(0.0, {"event": "step", "step": 1}), *[(n, {"event": "step", "step": n + 1}) for n in range(1, 10)],

@@ -2,6 +2,7 @@
 of launchers and daemons flat over the rounds.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -11,13 +12,31 @@ MAX_MORE_DESCRIPTORS = 16
 MAX_MORE_KIB = 8 << 10
 MIN_SAMPLES = 16
 SAMPLE_EVERY_S = 0.5
+SETTLED = 2  # samples after which a round's connections are there
+
+
+def use_of(pid):
+    """(children it waits for, descriptors, KiB); nothing while it is stopped, or a zombie."""
+    with open(f"/proc/{pid}/stat") as f:
+        if f.read().rsplit(")", 1)[1].split()[0] in "TtZ":
+            return None
+    kinds = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            kinds.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    with open(f"/proc/{pid}/statm") as f:
+        kib = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
+    return kinds.count("anon_inode:[pidfd]"), len(kinds), kib
 
 
 class UseSampler:
-    """What each launcher and daemon uses, twice a second: {pid: [(descriptors, KiB)]}."""
+    """What each launcher and daemon uses, twice a second, apart for each number of children: with workers a launcher has
+    more than without. {(pid, children): [(descriptors, KiB)]}.
+    """
 
     def __init__(self, pids):
         self._pids, self.samples = pids, {}
+        self._since = {}  # pid: (children, how often in a row)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -29,14 +48,18 @@ class UseSampler:
     def _run(self):
         while not self._stopped.wait(SAMPLE_EVERY_S):
             for pid in self._pids():
-                try:
-                    descriptors = len(os.listdir(f"/proc/{pid}/fd"))
-                    with open(f"/proc/{pid}/statm") as f:
-                        kib = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
-                except OSError:
-                    continue
-                if descriptors:  # none: it is a zombie
-                    self.samples.setdefault(pid, []).append((descriptors, kib))
+                with contextlib.suppress(OSError):
+                    self.add(pid, use_of(pid))
+
+    def add(self, pid, use):
+        if use is None:
+            return
+        children, descriptors, kib = use
+        before, times = self._since.get(pid, (children, 0))
+        times = times + 1 if children == before else 1
+        self._since[pid] = children, times
+        if times > SETTLED:
+            self.samples.setdefault((pid, children), []).append((descriptors, kib))
 
 
 def growth(samples):
@@ -48,7 +71,7 @@ def growth(samples):
 
 def check_flat(run):
     worst = (0, 0)
-    for pid, samples in run.use.samples.items():
+    for (pid, _), samples in run.use.samples.items():
         if len(samples) < MIN_SAMPLES:
             continue
         descriptors, kib = growth(samples)
