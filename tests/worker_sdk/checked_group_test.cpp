@@ -141,6 +141,18 @@ TEST(CheckedGroup, ShapesThatDifferAreNamed) {
                                  HasSubstr("rank 1 calls all_reduce #1 (sum, 999 x F32)"))));
 }
 
+TEST(CheckedGroup, ACallSaysOfWhatItIs) {
+  const auto errors = errors_of_checked_ranks(2, [](ProcessGroup& group) {
+    std::vector<float> values(10);
+    if (group.rank() == 0) return group.barrier()->wait();
+    std::string what = "gradients of 0.weight";  // it need not live longer than the call
+    const auto work = group.all_reduce(buffer_of(std::span(values)).named(what), ReduceOp::sum);
+    what.assign(what.size(), '?');
+    work->wait();
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("rank 1 calls all_reduce #1 (sum, 10 x F32, gradients of 0.weight)")));
+}
+
 TEST(CheckedGroup, ACallThatOnlySomeRanksMakeMeetsTheNextCallOfTheOthers) {
   const auto errors = errors_of_checked_ranks(3, [](ProcessGroup& group) {
     if (group.rank() == 0) group.barrier()->wait();

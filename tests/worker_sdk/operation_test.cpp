@@ -27,6 +27,16 @@ TEST(Operation, WhatMustBeTheSameOnAllRanksIsInTheTag) {
   EXPECT_EQ(collective("barrier", 4, "", {}, "node 1").text, "barrier #4 in group node 1");
 }
 
+TEST(Operation, SaysOfWhatWhereThatIsTold) {
+  const Buffer buffer{nullptr, 5, ElementType::bf16};
+  EXPECT_EQ(reduce_text(buffer, ReduceOp::average), "average, 5 x BF16");
+  const auto named = buffer.named("gradients of 0.weight to 2.bias");
+  EXPECT_EQ(reduce_text(named, ReduceOp::average), "average, 5 x BF16, gradients of 0.weight to 2.bias");
+  EXPECT_EQ(broadcast_text(1, named), "from rank 1, 5 x BF16, gradients of 0.weight to 2.bias");
+  // Each end of a message may call it as it likes.
+  EXPECT_EQ(message(1, 0, 1, named, Direction::send).tag, message(1, 0, 1, buffer, Direction::receive).tag);
+}
+
 TEST(Operation, BothEndsOfAMessageHaveTheSameTag) {
   const Buffer buffer{nullptr, 5, ElementType::i64};
   const auto sent = message(2, 0, 3, buffer, Direction::send);

@@ -50,6 +50,7 @@ void DataParallel::build_buckets(const std::vector<Parameter*>& parameters, Buck
       bucket.parameters.push_back(ready_order[place]);
       count += ready_order[place]->value.count();
     }
+    bucket.name = numbers_of("gradients", bucket.parameters);
     const bool is_last = bucket.parameters.back() == parameters.front();
     bucket.gradients = Tensor({count + (is_last ? 1 : 0)}, bucket.parameters.front()->value.device());
     if (is_last) flag_ = Tensor::part_of(bucket.gradients, count, {1});
@@ -76,7 +77,7 @@ void DataParallel::mark_ready(Bucket& bucket, std::size_t place) {
   if (in_no_sync_) return;
   while (next_to_start_ < buckets_.size() && buckets_[next_to_start_].full()) {
     auto& full = buckets_[next_to_start_++];
-    full.work = group_.all_reduce(buffer_of(full.gradients), worker::ReduceOp::average);
+    full.work = group_.all_reduce(buffer_of(full.gradients).named(full.name), worker::ReduceOp::average);
   }
 }
 

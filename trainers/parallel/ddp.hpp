@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "muster/worker/process_group.hpp"
@@ -47,6 +48,7 @@ class DataParallel final : public Parallelism {
   struct Bucket {
     Tensor gradients;  ///< its parameters' gradients are parts of this
     std::vector<Parameter*> parameters;
+    std::string name;         ///< "gradients of ..."
     std::vector<bool> ready;  ///< which gradients this pass has given
     std::shared_ptr<worker::Work> work;
 

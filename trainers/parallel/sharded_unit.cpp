@@ -27,7 +27,9 @@ ShardedUnit::ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGrou
     : groups_(groups),
       options_(options),
       pool_(pool),
-      device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()) {
+      device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()),
+      values_name_(numbers_of("values", parameters)),
+      gradients_name_(numbers_of("gradients", parameters)) {
   lay_out(parameters);
   share_initial_values();
   cut();
@@ -110,7 +112,7 @@ void ShardedUnit::start_gather_as(ElementType type) {
   incoming_ = pool_.take(bytes_of(type, part_count_ * parts()));
   gathering_ =
       groups_.shard.all_gather(buffer_of(type == ElementType::f32 ? masters_ : outgoing_, type, part_count_),
-                               buffer_of(incoming_, type, part_count_ * parts()));
+                               buffer_of(incoming_, type, part_count_ * parts()).named(values_name_));
 }
 
 void ShardedUnit::finish_gather_as(ElementType type) {
@@ -186,8 +188,9 @@ void ShardedUnit::pack_gradients(void* to, bool flag) {
 void ShardedUnit::start_reduce(bool flag) {
   if (gradients_in_place()) {
     if (options_.has_flag) own_gradients_.write(part_count_ - 1, flag ? 1 : 0);
-    replicating_ = groups_.replicate.all_reduce(buffer_of(own_gradients_, ElementType::f32, part_count_),
-                                                worker::ReduceOp::average);
+    replicating_ = groups_.replicate.all_reduce(
+        buffer_of(own_gradients_, ElementType::f32, part_count_).named(gradients_name_),
+        worker::ReduceOp::average);
     return;
   }
   const auto type = options_.precision.reduction;
@@ -198,7 +201,8 @@ void ShardedUnit::start_reduce(bool flag) {
   if (type != ElementType::f32) reduced_ = pool_.take(bytes_of(type, part_count_));
   scattering_ = groups_.shard.reduce_scatter(
       buffer_of(to_reduce_, type, part_count_ * parts()),
-      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
+      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_)
+          .named(gradients_name_),
       worker::ReduceOp::average);
 }
 
@@ -208,7 +212,8 @@ void ShardedUnit::finish_scatter() {
   pool_.give_back(to_reduce_);
   const auto type = options_.precision.reduction;
   replicating_ = groups_.replicate.all_reduce(
-      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_),
+      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_)
+          .named(gradients_name_),
       worker::ReduceOp::average);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainers/parallel/block_pool.hpp"
@@ -97,6 +98,8 @@ class ShardedUnit {
   Device& device_;
   std::vector<Entry> entries_;
   std::vector<ParameterShard> shards_;
+  std::string values_name_;  ///< "values of ..."
+  std::string gradients_name_;
   std::int64_t part_count_ = 0;
   std::int64_t whole_count_ = 0;
 

@@ -18,6 +18,17 @@ using std::chrono::steady_clock;
 /// Of a key that a rank has written long ago, or never.
 constexpr milliseconds latest_call_timeout{50};
 
+/// For a call that is made later: with what the buffer is called.
+class Kept {
+ public:
+  explicit Kept(const Buffer& buffer) : buffer_(buffer), what_(buffer.what) {}
+  Buffer get() const { return buffer_.named(what_); }
+
+ private:
+  Buffer buffer_;
+  std::string what_;
+};
+
 class CheckedGroup : public ProcessGroup {
  public:
   CheckedGroup(std::unique_ptr<ProcessGroup> group, std::unique_ptr<ProcessGroup> side,
@@ -38,29 +49,35 @@ class CheckedGroup : public ProcessGroup {
   std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
     check_rank("root", root, size());
     return queue("broadcast", broadcast_text(options_.names(root), buffer), {},
-                 [=, this] { return group_->broadcast(buffer, root); });
+                 [this, kept = Kept(buffer), root] { return group_->broadcast(kept.get(), root); });
   }
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
     check_reduce(buffer, op);
     return queue("all_reduce", reduce_text(buffer, op), {},
-                 [=, this] { return group_->all_reduce(buffer, op); });
+                 [this, kept = Kept(buffer), op] { return group_->all_reduce(kept.get(), op); });
   }
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
     check_reduce(input, op);
     check_parts("reduce_scatter", input, output, size());
     return queue("reduce_scatter", reduce_text(output, op), {},
-                 [=, this] { return group_->reduce_scatter(input, output, op); });
+                 [this, input = Kept(input), output = Kept(output), op] {
+                   return group_->reduce_scatter(input.get(), output.get(), op);
+                 });
   }
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
     check_parts("all_gather", output, input, size());
-    return queue("all_gather", text_of(output), {}, [=, this] { return group_->all_gather(input, output); });
+    return queue("all_gather", text_of(output), {}, [this, input = Kept(input), output = Kept(output)] {
+      return group_->all_gather(input.get(), output.get());
+    });
   }
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
     check_uneven(input, output, counts, rank(), size());
     const std::vector<std::size_t> kept(counts.begin(), counts.end());
     return queue("all_gather_uneven", text_of(output), counts,
-                 [=, this] { return group_->all_gather_uneven(input, output, kept); });
+                 [this, input = Kept(input), output = Kept(output), kept] {
+                   return group_->all_gather_uneven(input.get(), output.get(), kept);
+                 });
   }
   std::shared_ptr<Work> barrier() override {
     return queue("barrier", "", {}, [this] { return group_->barrier(); });

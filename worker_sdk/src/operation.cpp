@@ -6,7 +6,8 @@
 namespace muster::worker {
 
 std::string text_of(const Buffer& buffer) {
-  return fmt::format("{} x {}", buffer.count, name_of(buffer.type));
+  return fmt::format("{} x {}{}{}", buffer.count, name_of(buffer.type), buffer.what.empty() ? "" : ", ",
+                     buffer.what);
 }
 
 std::string_view text_of(ReduceOp op) {
@@ -44,7 +45,8 @@ Operation collective(std::string_view name, std::uint64_t sequence, const std::s
 
 Operation message(std::uint64_t sequence, int source, int destination, const Buffer& buffer,
                   Direction direction) {
-  const auto both = fmt::format("#{} {} {} {}", sequence, source, destination, text_of(buffer));
+  const auto both =
+      fmt::format("#{} {} {} {} x {}", sequence, source, destination, buffer.count, name_of(buffer.type));
   const bool sending = direction == Direction::send;
   return {.text = sending ? fmt::format("send #{} to rank {} ({})", sequence, destination, text_of(buffer))
                           : fmt::format("receive #{} from rank {} ({})", sequence, source, text_of(buffer)),

@@ -17,7 +17,7 @@ struct Operation {
   std::uint32_t tag = 0;
 };
 
-std::string text_of(const Buffer& buffer);  ///< "1000 x F32"
+std::string text_of(const Buffer& buffer);  ///< "1000 x F32", "1000 x F32, gradients of 0.weight"
 std::string_view text_of(ReduceOp op);
 
 std::string reduce_text(const Buffer& buffer, ReduceOp op);  ///< "sum, 1000 x F32"

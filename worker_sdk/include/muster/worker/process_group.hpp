@@ -21,6 +21,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "muster/worker/element_type.hpp"
 
@@ -35,8 +36,12 @@ struct Buffer {
   std::size_t count = 0;
   ElementType type = ElementType::f32;
   Place place = Place::host;
+  /// Of what, as messages name the call: "gradients of 0.weight". The same on every rank. It is read
+  /// before the call returns.
+  std::string_view what = {};
 
   std::size_t bytes() const { return count * size_of(type); }
+  Buffer named(std::string_view of_what) const { return {data, count, type, place, of_what}; }
 };
 
 inline Buffer buffer_of(std::span<float> values) { return {values.data(), values.size(), ElementType::f32}; }
