@@ -30,6 +30,9 @@ struct ExitCause {
   bool operator==(const ExitCause&) const = default;
 };
 
+/// Evidence of an end that was rehearsed.
+inline constexpr const char* kRehearsed = "an operator sent it on purpose (musterctl chaos)";
+
 /// From waitpid's status word.
 ExitCause exit_cause_from_wait_status(int status);
 

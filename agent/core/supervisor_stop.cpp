@@ -157,6 +157,7 @@ void Supervisor::hear(const rendezvous::Inject& message, Instant) {
   if (!has_process(local_rank))
     return say(what + whom + ": it has no process here any more, so nothing happens");
   say(what + whom + " (pid " + std::to_string(group_.at(local_rank).pid) + ")");
+  group_.at(local_rank).rehearsed.push_back(message.signal_number);
   effects_.push_back(InjectFault{local_rank, message.signal_number});
 }
 

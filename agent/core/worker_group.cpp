@@ -6,12 +6,16 @@ namespace muster::agent {
 
 namespace {
 
+bool contains(const std::vector<int>& signals, int number) {
+  return std::find(signals.begin(), signals.end(), number) != signals.end();
+}
+
 /// What an exit code comes of is not known: it followed our wish, which is all that is said of it.
 void say_whose_work_it_was(const GroupMember& member, ExitCause& cause) {
+  const bool signalled = cause.kind == ExitCause::Kind::signalled;
+  if (signalled && contains(member.rehearsed, cause.value)) cause.evidence = kRehearsed;
   if (!member.asked_to_stop || member.ended_unasked) return;
-  const auto& sent = member.signals;
-  cause.stopped_by_muster = cause.kind != ExitCause::Kind::signalled ||
-                            std::find(sent.begin(), sent.end(), cause.value) != sent.end();
+  cause.stopped_by_muster = !signalled || contains(member.signals, cause.value);
   if (!cause.stopped_by_muster)
     cause.evidence += std::string(cause.evidence.empty() ? "" : "; ") + "muster had asked it to stop before";
 }

@@ -22,9 +22,10 @@ struct GroupMember {
   ExitCause cause;             ///< once it ended
   bool asked_to_stop = false;  ///< by a signal, or to save and leave
   bool signalled = false;
-  std::vector<int> signals = {};  ///< that were sent to it
-  bool main_ended = false;        ///< and left something that has the rest of the grace
-  bool ended_unasked = false;     ///< before the first of the signals was sent
+  std::vector<int> signals = {};    ///< that were sent to it
+  std::vector<int> rehearsed = {};  ///< that an operator had sent to it
+  bool main_ended = false;          ///< and left something that has the rest of the grace
+  bool ended_unasked = false;       ///< before the first of the signals was sent
   bool asked_to_save = false;
   bool output_taken = false;           ///< or there will be none
   bool abandoned = false;              ///< survived SIGKILL; waited for no longer

@@ -161,6 +161,9 @@ Advice by_other_signal(const WorkerFailure& failure) {
 }
 
 Advice by_signal(const WorkerFailure& failure) {
+  if (failure.cause.evidence.starts_with(kRehearsed))
+    return {", in a rehearsal (musterctl chaos)", "it was done on purpose",
+            "nothing: an operator had the signal sent to see what comes of it"};
   switch (failure.cause.value) {
     case SIGKILL:
       if (tells_of_oom_kill(failure.cause.evidence))

@@ -27,6 +27,12 @@ TEST(Advice, I1_SigkillIsJudgedByTheOomCount) {
   EXPECT_THAT(advice_for(sample_failure(killed(""))).next, HasSubstr("was it out of memory?"));
 }
 
+TEST(Advice, WhatWasDoneOnPurposeNeedsNoSearch) {
+  const auto rehearsed = advice_for(sample_failure(killed(kRehearsed)));
+  EXPECT_EQ(rehearsed.guess, ", in a rehearsal (musterctl chaos)");
+  EXPECT_EQ(rehearsed.next, "it was done on purpose");
+}
+
 TEST(Advice, AMissingModuleIsNamedAsThat) {
   auto failure = sample_failure(ExitCause::exited(1));
   failure.last_lines.push_back("ModuleNotFoundError: No module named 'torch'");

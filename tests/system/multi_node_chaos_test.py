@@ -29,9 +29,10 @@ def scenario_a_rehearsed_end_of_a_worker_restarts_the_round_and_is_told(lab):
     assert lab.musterctl(lab.nodes[0], "chaos", "worker", "1") == "SIGKILL goes to rank 1 on n2\n"
     for launch in launches:
         launch.await_output("round 2: 2 nodes, 2 workers")
-        assert "rank 1 on n2 was killed by SIGKILL" in launch.rounds()[1], launch.output()
+        assert ("rank 1 on n2 was killed by SIGKILL; an operator sent it on purpose (musterctl chaos)"
+                in launch.rounds()[1]), launch.output()
     assert "muster: musterctl chaos: SIGKILL to rank 1 (pid " in launches[1].output(), launches[1].output()
-    assert "musterctl chaos" not in launches[0].output(), launches[0].output()
+    assert "musterctl chaos: " not in launches[0].output(), launches[0].output()
     events = lab.musterctl(lab.nodes[1], "events")
     assert "job  an operator sent SIGKILL to rank 1 on n2 (musterctl chaos)\n" in events, events
     go()

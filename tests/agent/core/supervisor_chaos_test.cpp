@@ -35,7 +35,17 @@ TEST(SupervisorChaos, WhatComesOfItIsAFailureAsAnyOther) {
   scene.ends_with_output(1, ExitCause::signalled(SIGTERM));
   ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
   EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.cause.sentence(),
-            "was killed by SIGTERM, not sent by muster");
+            "was killed by SIGTERM, not sent by muster; an operator sent it on purpose (musterctl chaos)");
+}
+
+TEST(SupervisorChaos, AnotherSignalThatKillsTheWorkerIsNotTheRehearsedOne) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(Inject{1, SIGSTOP});
+  scene.ends_with_output(1, ExitCause::signalled(SIGSEGV));
+  ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].failure.cause.sentence(),
+            "was killed by SIGSEGV, not sent by muster");
 }
 
 TEST(SupervisorChaos, ARankWithoutAProcessIsSaidAndNothingHappens) {
