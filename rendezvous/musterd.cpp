@@ -30,7 +30,7 @@ struct Options {
   std::string token_file;
   TlsFiles tls;
   std::string log_level = "info";
-  std::string heartbeat_timeout = "30s";
+  std::string heartbeat_timeout = "20s";
   int ready_fd = -1;
   bool exit_with_last_job = false;
   std::string idle_limit = "10m";

@@ -41,7 +41,10 @@ void Supervisor::on(const StoreOpened& event, Instant) {
 }
 
 void Supervisor::on(const StoreFailed& event, Instant) {
+  if (last_round_ > 0) send(rendezvous::Leave{event.why});
   outcome_ = outcome_of(OutcomeKind::failed, event.why);
+  outcome_->first_failure = last_failure_;
+  outcome_->max_restarts = max_restarts_;
 }
 
 void Supervisor::on(const FromDaemon& event, Instant now) {
@@ -58,9 +61,11 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   if (in_round() || message.round <= last_round_) return;
   phases_.enter(RestartPhase::spawn, now);
   assignment_ = message;
+  last_failure_.reset();
   announced_ = false;
   last_round_ = message.round;
   restart_count_ = message.restart_count;
+  max_restarts_ = message.max_restarts;
   group_ = WorkerGroup(options_.offer.local_workers, options_.success_needs);
   ladder_.reset();
   used_grace_.reset();
@@ -139,6 +144,7 @@ void Supervisor::report_failure(const WorkerOutput& output, Instant now) {
   failure.message = output.message;
   failure.last_lines = output.last_lines;
   failure.log_path = output.log_path;
+  last_failure_ = failure;
   send(rendezvous::WorkerFailed{assignment_->round, std::move(failure)});
 }
 

@@ -143,7 +143,8 @@ class Supervisor {
 
   std::optional<rendezvous::Assignment> assignment_;  ///< while there is a group
   int last_round_ = 0;
-  int restart_count_ = 0;   ///< of that round
+  int restart_count_ = 0;  ///< of that round
+  int max_restarts_ = 0;
   bool announced_ = false;  ///< the round, to the user
   std::deque<RoundRecord> rounds_;
   PhaseClock phases_;
@@ -159,7 +160,8 @@ class Supervisor {
   std::optional<Instant>
       savers_signal_at_;  ///< those that a SIGTERM made save get it themselves then, at the latest
 
-  std::optional<rendezvous::Outcome> outcome_;  ///< by JobEnded, or why we give up
+  std::optional<rendezvous::Outcome> outcome_;             ///< by JobEnded, or why we give up
+  std::optional<rendezvous::WorkerFailure> last_failure_;  ///< that was told, of the newest round
   int stop_signal_ = 0;
   int stop_signals_seen_ = 0;
   StopSignal last_stop_signal_;

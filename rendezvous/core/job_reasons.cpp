@@ -27,13 +27,13 @@ std::string Job::gathering_reason(Instant now) const {
   const std::string on_the_way = who.coming > 0 ? fmt::format(", {} on the way", who.coming) : "";
   const Instant deadline = begun_ ? gathering_.since + policy_.join_deadline : now + policy_.join_deadline;
   if (who.here < policy_.min_nodes)
-    return fmt::format("waiting for {} more {}: {} here, {} of {}{}; joining ends in {}",
-                       policy_.min_nodes - who.here, policy_.min_nodes - who.here == 1 ? "node" : "nodes",
-                       who.here == 0 ? "none is" : names + (who.here == 1 ? " is" : " are"), who.here,
-                       policy_.fixed_size()
-                           ? fmt::format("{}", policy_.min_nodes)
-                           : fmt::format("at least {} (up to {})", policy_.min_nodes, policy_.max_nodes),
-                       on_the_way, human(deadline - now));
+    return fmt::format(
+        "waiting for {} more {}: {} here, {} of {}{}; joining ends in {}{}", policy_.min_nodes - who.here,
+        policy_.min_nodes - who.here == 1 ? "node" : "nodes",
+        who.here == 0 ? "none is" : names + (who.here == 1 ? " is" : " are"), who.here,
+        policy_.fixed_size() ? fmt::format("{}", policy_.min_nodes)
+                             : fmt::format("at least {} (up to {})", policy_.min_nodes, policy_.max_nodes),
+        on_the_way, human(deadline - now), ending_.reason.empty() ? "" : "; " + ending_.reason);
   const Instant next = ask_again_at(gathering_, who, policy_, policy_.settle_window);
   const std::string left = human(std::max(next - now, Duration::zero()));
   std::string what_next = "last call ends in " + left;

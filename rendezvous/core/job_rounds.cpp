@@ -54,9 +54,10 @@ bool Job::advance_gathering() {
   }
   end(OutcomeKind::rendezvous_failed,
       fmt::format(
-          "the join deadline of {} has passed with {} of at least {} here{}", human(policy_.join_deadline),
+          "the join deadline of {} has passed with {} of at least {} here{}{}", human(policy_.join_deadline),
           count_of(who.here, "node"), policy_.min_nodes,
-          who.here > 0 ? ": " + names_of(members_.first_available(max_names_in_sentence), who.here) : ""));
+          who.here > 0 ? ": " + names_of(members_.first_available(max_names_in_sentence), who.here) : "",
+          ending_.reason.empty() ? "" : "; why a new round was needed: " + ending_.reason));
   return false;
 }
 
@@ -366,6 +367,9 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
   const bool crossed = staying_before >= policy_.min_nodes;
   if (phase_ == Phase::running || (crossed && last_round_ > 0 && !ending_.charged))
     missing(node, how, sentence);
+  else if (crossed && last_round_ > 0)
+    ending_.reason +=
+        "; then " + sentence;  // a failure has cost the restart, and this keeps it from happening
 }
 
 /// The job cannot go on without a replacement: while restarts are left it waits for one.

@@ -56,7 +56,7 @@ struct JobPolicy {
 
   // Broken connections: how long a node may be away before it is lost.
   Duration closed_grace = s(2);    ///< its agent closed the connection, or died
-  Duration broken_grace = s(30);   ///< the network broke it
+  Duration broken_grace = s(20);   ///< the network broke it
   Duration resume_window = s(60);  ///< the daemon itself was away
 
   // Nodes that fail again and again.

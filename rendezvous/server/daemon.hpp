@@ -36,8 +36,8 @@ struct DaemonOptions {
   bool standing = true;   ///< it is started again when it ends; agents are told so, and wait for that
   std::string state_dir;  ///< for the journal; empty: none, and agents tell a new daemon what they have
 
-  Duration heartbeat_interval = s(5);
-  Duration heartbeat_timeout = s(30);  ///< an agent that is silent for so long is lost
+  Duration heartbeat_interval = s(3);
+  Duration heartbeat_timeout = s(20);  ///< an agent that is silent for so long is lost
   Duration handshake_timeout = s(10);
   Duration half_open_patience = s(5);  ///< with max_half_open, one that was silent for this long makes room
   Duration journal_retry = Journal::kRetry;  ///< how often a journal that was lost is tried again

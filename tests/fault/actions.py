@@ -53,18 +53,30 @@ def signal_every_worker(run, number):
     signal_processes(run.workers().values(), number)
 
 
+def a_random_worker(run):
+    """(rank, pid), of one look: between two looks a round may end."""
+    found = {}
+
+    def look():
+        found.update(run.workers())
+        return found
+    run.await_that(look, "there is a worker")
+    rank = run.dice.choice(sorted(found))
+    return rank, found[rank]
+
+
 @sentence("send SIGNAL to a random worker")
 def signal_random_worker(run, number):
-    run.await_that(run.workers, "there is a worker")
-    rank = run.dice.choice(sorted(run.workers()))
+    rank, pid = a_random_worker(run)
     run.note(f"the worker is rank {rank}")
-    signal_processes([run.workers()[rank]], number)
+    signal_processes([pid], number)
 
 
 @sentence("stop a random worker")
 def stop_random_worker(run):
-    rank = run.dice.choice(sorted(run.workers()))
-    run.stopped_workers.append(run.workers()[rank])
+    rank, pid = a_random_worker(run)
+    run.note(f"the worker is rank {rank}")
+    run.stopped_workers.append(pid)
     signal_processes(run.stopped_workers[-1:], signal.SIGSTOP)
 
 

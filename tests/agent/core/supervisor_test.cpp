@@ -1,6 +1,8 @@
 // Joining, failing, restarting, succeeding, draining.
 #include "agent/core/supervisor.hpp"
 
+#include <cerrno>
+
 #include "tests/agent/core/scene.hpp"
 
 namespace muster::agent {
@@ -21,6 +23,22 @@ TEST(Supervisor, EndsAtOnceWhenNoStoreCanBeOpened) {
   scene.happens(StoreFailed{"127.0.0.1: Too many open files (EMFILE)"});
   ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
   EXPECT_EQ(scene.wanted<Finish>()[0].outcome.kind, rendezvous::OutcomeKind::failed);
+}
+
+TEST(Supervisor, AStoreThatCannotBeOpenedAfterAFailureIsToldAndTheFailureStaysTheFirst) {
+  Scene scene(1);
+  scene.runs();
+  scene.ends_with_output(0, ExitCause::start_failed(EMFILE));
+  scene.swept();
+  scene.daemon(rendezvous::StopWorkers{1, "restart 1 of 1"});
+  scene.happens(StoreFailed{"listening on 127.0.0.1:0: Too many open files (EMFILE)"});
+  ASSERT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Leave>()[0].reason,
+            "listening on 127.0.0.1:0: Too many open files (EMFILE)");
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  const rendezvous::Outcome outcome = scene.wanted<Finish>()[0].outcome;
+  ASSERT_TRUE(outcome.first_failure);
+  EXPECT_EQ(outcome.first_failure->cause, ExitCause::start_failed(EMFILE));
 }
 
 TEST(Supervisor, SaysWhyItWaitsOnceForEachReason) {
