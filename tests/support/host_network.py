@@ -4,6 +4,7 @@ allowed, loopback addresses of this machine.
 
 import itertools
 import os
+import shlex
 import subprocess
 
 LIMIT_S = 60
@@ -97,7 +98,7 @@ class HostNetwork:
         """Not by `ip netns exec`, which hides cgroups: it mounts another /sys."""
         binds = [(self.table_path(host, "hosts"), "/etc/hosts"), (self.table_path(host, "resolv.conf"), "/etc/resolv.conf"),
                  (self._own, "/dev/shm")]
-        mounts = " && ".join(f"mount --bind {what} {where}" for what, where in binds)
+        mounts = " && ".join(f"mount --bind {shlex.quote(what)} {where}" for what, where in binds)
         return ["nsenter", f"--net=/run/netns/{host.namespace}", "unshare", "--uts", "--mount", "sh", "-c",
                 f'hostname {host.name} && {mounts} && exec "$@"', "sh"]
 

@@ -4,6 +4,7 @@ A Lab is a context manager. Whatever happens, at its end the processes that were
 namespaces and its bridge are gone; should it be killed itself, the next lab removes them.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -69,6 +70,14 @@ class Lab:
 
     def __enter__(self):
         self.registry = RunRegistry()
+        try:
+            self._set_up()
+        except BaseException:
+            self.registry.close()
+            raise
+        return self
+
+    def _set_up(self):
         self.folder = self.registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
         self.registry.note("processes", self.folder)
         self.shared_memory = f"{self.folder}/shm"
@@ -77,7 +86,6 @@ class Lab:
         self.network = HostNetwork(self.registry, self.count, self.shared_memory if self.own_names else None)
         self.nodes, self.real = self.network.hosts, self.network.real
         self.port = 29400 if self.real else free_port()  # other tests use the same loopback addresses
-        return self
 
     def launch(self, node, options, program, environment=None, node_id=True, within=()):
         """Starts muster on the node; `within`: a command that runs it."""
@@ -129,19 +137,26 @@ class Lab:
         return found
 
     def __exit__(self, kind, value, traceback):
+        try:
+            self._end_launches()
+            if kind is not None:
+                self.show_outputs()
+                self.registry.keep(self.folder)
+        finally:
+            self.registry.close()
+
+    def _end_launches(self):
+        """What does not end is left to the registry, which says so."""
         for launch in self.launches:
             if launch.process.poll() is None:
                 launch.process.kill()
-                launch.process.wait(LIMIT_S)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    launch.process.wait(LIMIT_S)
         for pid in self.pids("musterd"):
             try:
                 os.kill(pid, signal.SIGTERM)
             except ProcessLookupError:
                 continue
-        if kind is not None:
-            self.show_outputs()
-            self.registry.keep(self.folder)
-        self.registry.close()
 
     def show_outputs(self):
         for launch in self.launches:
