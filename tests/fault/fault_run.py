@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from netns_lab import Lab, await_that  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from host_setup import HostSetup  # noqa: E402
-from proof_leftovers import UseSampler  # noqa: E402
+import proof_leftovers  # noqa: E402
 from watch import Watch  # noqa: E402
 
 PATIENCE_S = float(os.environ.get("MUSTER_FAULT_PATIENCE_S", "120"))
@@ -48,27 +48,29 @@ class FaultRun:
     def __enter__(self):
         # Every host can be the daemon's or run launchers; the lab knows them by their place.
         self.lab = Lab(self.bin, self.scenario.hosts, own_names=True)
-        self.lab.__enter__()
-        self.hosts = {node.name: node for node in self.lab.nodes}
-        self.watch = Watch()
-        self.watch.add(self.metrics_path)
-        self.temporary = f"{self.folder}/tmp"
-        os.mkdir(self.temporary)
-        self.use = UseSampler(self.pids_to_watch)
-        try:
+        with contextlib.ExitStack() as unless_ready:
+            self.lab.__enter__()
+            # What is to be shown and kept is decided by whoever plays.
+            unless_ready.callback(self.lab.__exit__, None, None, None)
+            self.hosts = {node.name: node for node in self.lab.nodes}
+            self.before = proof_leftovers.found_on(self.lab)
+            self.watch = Watch()
+            unless_ready.callback(self.watch.close)
+            self.watch.add(self.metrics_path)
+            self.temporary = f"{self.folder}/tmp"
+            os.mkdir(self.temporary)
+            self.use = proof_leftovers.UseSampler(self.pids_to_watch)
+            unless_ready.callback(self.use.close)
             self.setup = HostSetup(self)
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+            self._at_end = unless_ready.pop_all()
         return self
 
     def keep(self):
         self.lab.registry.keep(self.folder)
 
     def __exit__(self, kind, value, traceback):
-        self.use.close()
-        self.watch.close()
-        self.lab.__exit__(None, None, None)  # what is to be shown and kept is decided by whoever plays
+        self._at_end.close()
+        self.setup.remove_clock_memory()
 
     # What it starts
 
@@ -103,7 +105,7 @@ class FaultRun:
         """A launcher on that host."""
         # PyTorch's compiler makes its folder in TMPDIR and leaves it there on purpose; what is left is to be ours.
         environment = {HOST_MARK: name, "TMPDIR": self.temporary, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": self.python,
-                       "PYTHONPATH": SDK, "TORCHINDUCTOR_CACHE_DIR": f"{self.folder}/torch", **self.setup.environment(name)}
+                       "PYTHONPATH": SDK, "TORCHINDUCTOR_CACHE_DIR": f"{self.folder}/torch"}
         options = [*self.options(), *self.filled(self.scenario.own.get(name, []))]
         launch = self.lab.launch(self.hosts[name], options, self.program(), environment,
                                  within=self.setup.within(name))

@@ -1,10 +1,14 @@
 """What a scenario's head asks for: disks of their own, limits, clocks and links of hosts, the audit of samples."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 
+import machine_memory
 import slow_link
+from run_registry import RunRegistry
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -18,10 +22,24 @@ class LeftOut(Exception):
     """This machine does not allow what the scenario needs."""
 
 
+def mount_tmpfs(path, size):
+    """False where this machine does not allow it."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "muster-lab", path]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def can_mount():
+    with RunRegistry() as registry:
+        path = registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
+        registry.note("mount", path)
+        return mount_tmpfs(path, "64K")
+
+
 class HostSetup:
     def __init__(self, run):
         self._run, self._scenario = run, run.scenario
         self._frozen = ""  # the cgroup of frozen workers
+        self._memory_before = clock_memory()
         for name, text in self._scenario.secrets.items():
             self._write(f"{run.folder}/{name}", text + "\n")
             os.chmod(f"{run.folder}/{name}", 0o600)
@@ -36,8 +54,7 @@ class HostSetup:
         path = f"{self._run.folder}/{folder}"
         os.makedirs(path)
         self._run.lab.registry.note("mount", path)
-        words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "muster-lab", path]
-        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        if not mount_tmpfs(path, size):
             raise LeftOut("needs to mount a tmpfs")
 
     def _slow_down(self, name, delay_s, rate):
@@ -62,11 +79,23 @@ class HostSetup:
             f.write(change + "\n")
         os.replace(f"{self.clock_file(name)}.new", self.clock_file(name))
 
-    def environment(self, name):
+    def _under_clock(self, name):
+        """Set by the last command before the launcher: those before it still have this machine's shared memory, and
+        the library would leave its own there.
+        """
         if name not in self._scenario.clocks:
-            return {}
-        return {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": self.clock_file(name), "FAKETIME_NO_CACHE": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+            return []
+        return ["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={self.clock_file(name)}",
+                "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]
+
+    def remove_clock_memory(self):
+        """What the library left of killed programs, where hosts have no shared memory of their own."""
+        if not self._scenario.clocks or self._run.lab.real:
+            return
+        for name in clock_memory() - self._memory_before:
+            if not os.path.exists(f"/proc/{name.rsplit('_', 1)[1]}"):
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{machine_memory.SHARED_MEMORY}/{name}")
 
     def freeze(self, pid):
         """Of the two kinds of cgroups only the first keeps a frozen process from being killed."""
@@ -90,14 +119,14 @@ class HostSetup:
             f.write(text)
 
     def within(self, name):
-        """A command that starts another one under the host's limits."""
+        """A command that starts another one under the host's limits, and with its clock."""
         words = ["sh", "-c", '"$@"; exit $?', "sh"] if name in self._scenario.parents else []
         for kind, value in self._scenario.limits.get(name, {}).items():
             if kind == "descriptors":
                 words += ["prlimit", f"--nofile={value}:{value}", "--"]
             else:
                 words += ["sh", "-c", f'echo $$ > {self._cgroup(name, kind, value)}/cgroup.procs && exec "$@"', "sh"]
-        return words
+        return words + self._under_clock(name)
 
     def _cgroup(self, name, kind, value):
         controller, limit_file = {"memory": ("memory", "memory.limit_in_bytes"), "processes": ("pids", "pids.max")}[kind]
@@ -127,6 +156,11 @@ class HostSetup:
             return False
         shown = subprocess.run([f"{self._run.bin}/{program}", "--help"], capture_output=True, text=True, check=False)
         return "--audit-dir" in shown.stdout
+
+
+def clock_memory():
+    """Names of the clock library's files in this machine's shared memory; each ends in the pid of who made it."""
+    return {name for name in machine_memory.files() if "faketime_" in name}
 
 
 def own_cgroup(controller):

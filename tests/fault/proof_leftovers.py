@@ -7,6 +7,8 @@ import os
 import threading
 import time
 
+import machine_memory
+
 LEAVE_S = 20  # a hosted daemon leaves some seconds after its last job
 MAX_MORE_DESCRIPTORS = 16
 MAX_MORE_KIB = 8 << 10
@@ -90,8 +92,15 @@ def check_processes(run):
         time.sleep(0.05)
 
 
+def found_on(lab):
+    """What check_shared_memory compares with: (files, SysV segments) that are there before anything is started."""
+    return (set() if lab.real else machine_memory.files()), machine_memory.segments()
+
+
 def check_ports(run):
+    """Hosts that share this machine's network share it with others: of its ports only the daemon's is the run's own."""
     if not run.lab.real:
+        assert not machine_memory.is_listened_on(run.lab.port), f"left: something listens on port {run.lab.port}"
         return
     for name, host in run.hosts.items():
         listening = host.run("ss", "-Htln").strip()
@@ -107,9 +116,14 @@ def check_files(run):
 
 
 def check_shared_memory(run):
-    """Hosts with a network of their own have their own /dev/shm too."""
-    left = os.listdir(run.lab.shared_memory) if run.lab.real else []
-    left = [name for name in left if "faketime_" not in name]  # of the library that changes the clock
+    """Hosts with a network of their own have their own /dev/shm too, but SysV segments are the machine's. There, what
+    was not there before and belongs to no living process counts as the job's.
+    """
+    if run.lab.real:
+        left = [name for name in os.listdir(run.lab.shared_memory) if "faketime_" not in name]  # of the clock's library
+        left += machine_memory.segments_left_since(run.before)
+    else:
+        left = machine_memory.left_since(run.before)
     assert not left, f"left: shared memory {left}"
 
 
@@ -117,4 +131,5 @@ def check(run):
     for part in (check_processes, check_ports, check_files, check_shared_memory):
         part(run)
     descriptors, kib = check_flat(run)
-    return f"left: nothing; launchers and daemons grew by {descriptors} descriptors and {kib} KiB at most"
+    looked = "" if run.lab.real else f" (on this machine's own network; of its ports only {run.lab.port} was looked at)"
+    return f"left: nothing{looked}; launchers and daemons grew by {descriptors} descriptors and {kib} KiB at most"
