@@ -8,7 +8,9 @@ import os
 import subprocess
 import tempfile
 
+import references
 from fault_run import PATIENCE_S, digest
+from run_registry import MARK
 
 LOSS_BAND = 0.25  # of the undisturbed loss: other batch sizes and orders, fewer or more steps
 
@@ -19,29 +21,25 @@ def last_loss(lines):
 
 
 def undisturbed(run):
-    """{"digest", "loss"} of the same program on one host, with as many workers. Kept beside the programs."""
+    """{"digest", "loss"} of the same program on one host, with as many workers."""
     scenario = run.scenario
     workers = scenario.nodes[1] * scenario.workers_per_node
     name, *options = scenario.program
     options = run.filled(options)
     program = f"{run.bin}/{name}"
     key = hashlib.sha256(json.dumps([digest(program), options, workers]).encode()).hexdigest()[:24]
-    known = os.path.join(run.bin, "..", "fault-references", f"{key}.json")
-    if os.path.exists(known):
-        with open(known, encoding="utf-8") as f:
-            return json.load(f)
-    with tempfile.TemporaryDirectory(prefix="muster-reference-") as folder:
+    if known := references.find(run.bin, key):
+        return known
+    # In the run's own folder and with its mark: should the harness be killed, the next one finds both.
+    with tempfile.TemporaryDirectory(prefix="reference-", dir=run.folder) as folder:
         words = [f"{run.bin}/muster", "--standalone", f"--nproc-per-node={workers}", f"--log-dir={folder}/logs", program,
                  *options, f"--export={folder}/final", f"--metrics-file={folder}/metrics"]
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=4 * PATIENCE_S,
-                              env={**os.environ, "OMP_NUM_THREADS": "1"})
+                              env={**os.environ, "OMP_NUM_THREADS": "1", MARK: run.folder})
         assert done.returncode == 0, f"the undisturbed run failed: {done.stdout}{done.stderr}"
         with open(f"{folder}/metrics", encoding="utf-8") as f:
             found = {"digest": digest(f"{folder}/final"), "loss": last_loss([json.loads(line) for line in f])}
-    os.makedirs(os.path.dirname(known), exist_ok=True)
-    with open(f"{known}.{os.getpid()}", "w", encoding="utf-8") as f:
-        json.dump(found, f)
-    os.replace(f"{known}.{os.getpid()}", known)
+    references.keep(run.bin, key, found)
     return found
 
 
