@@ -31,11 +31,27 @@ FAULTS = (
 )
 
 
+def possible_faults(run):
+    """(those that can be had here, {why: kinds} of those that are left out)."""
+    possible, left_out = [], {}
+    for fault in FAULTS:
+        _, kind, text, _, _ = fault
+        known, _ = understand(shlex.split(text.format(host="n1")))
+        if known.needs_network and not run.lab.real:
+            left_out.setdefault("needs a network for each host", []).append(kind)
+        elif "disk" in text.split() and "checkpoint" not in run.scenario.disks:
+            left_out.setdefault("needs to mount a tmpfs", []).append(kind)
+        else:
+            possible.append(fault)
+    return possible, left_out
+
+
 class Injector:
     def __init__(self, run, dice, every_s):
         self._run, self._dice, self._every_s = run, dice, every_s
         self._next_at = time.monotonic() + dice.expovariate(1 / every_s)
         self._repairs, self._serial = [], itertools.count()  # (time, serial, sentence, what it frees)
+        self._faults, self.left_out = possible_faults(run)
         self._busy = set()  # hosts, "daemon", "disk": broken now
         self.counts = {}
         self.done = []  # (time, sentence)
@@ -66,8 +82,8 @@ class Injector:
 
     def _break_something(self, now):
         run = self._run
-        weights = [fault[0] for fault in FAULTS]
-        _, kind, text, (low, high), repair = self._dice.choices(FAULTS, weights)[0]
+        weights = [fault[0] for fault in self._faults]
+        _, kind, text, (low, high), repair = self._dice.choices(self._faults, weights)[0]
         host = self._choose_host()
         needs = self._needs(text, host)
         if host is None or needs & self._busy or not self._possible(text):

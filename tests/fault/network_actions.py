@@ -1,15 +1,31 @@
 """The sentences that break the network between hosts, and mend it. Firewalls in the hosts' own namespaces do it."""
 
+from functools import wraps
+
 from sentences import sentence
 
 DROP, RESET = ["-j", "DROP"], ["-j", "REJECT", "--reject-with", "tcp-reset"]
+
+
+def network_sentence(pattern):
+    """One that is never carried out where hosts are addresses of this machine: it would cut that off."""
+
+    def register(act):
+        @wraps(act)
+        def act_on_hosts_of_their_own(run, *values):
+            assert run.lab.real, "needs a network for each host; here it would break this machine's own"
+            act(run, *values)
+        sentence(pattern, needs_network=True)(act_on_hosts_of_their_own)
+        return act_on_hosts_of_their_own
+
+    return register
 
 
 def firewall(run, name, chain, *rule):
     run.hosts[name].run("iptables", "-A", chain, *rule)
 
 
-@sentence("cut off HOSTS", needs_network=True)
+@network_sentence("cut off HOSTS")
 def cut_off(run, names):
     """Packets vanish both ways, and no end hears of it."""
     for name in run.scenario.resolve(names):
@@ -17,21 +33,21 @@ def cut_off(run, names):
         run.hosts[name].cut_off()
 
 
-@sentence("cut off what HOSTS send", needs_network=True)
+@network_sentence("cut off what HOSTS send")
 def cut_off_sending(run, names):
     for name in run.scenario.resolve(names):
         run.mark_down(name, "cannot send")
         firewall(run, name, "OUTPUT", "-o", "eth0", *DROP)
 
 
-@sentence("cut off what HOSTS receive", needs_network=True)
+@network_sentence("cut off what HOSTS receive")
 def cut_off_receiving(run, names):
     for name in run.scenario.resolve(names):
         run.mark_down(name, "cannot receive")
         firewall(run, name, "INPUT", "-i", "eth0", *DROP)
 
 
-@sentence("cut off HOST from the daemon", needs_network=True)
+@network_sentence("cut off HOST from the daemon")
 def cut_off_from_daemon(run, name):
     """But not from the other nodes."""
     run.mark_down(name, "cut off from the daemon")
@@ -40,7 +56,7 @@ def cut_off_from_daemon(run, name):
     firewall(run, name, "INPUT", "-s", address, "-p", "tcp", "--sport", port, *DROP)
 
 
-@sentence("cut off HOST from its peers", needs_network=True)
+@network_sentence("cut off HOST from its peers")
 def cut_off_from_peers(run, name):
     """But not from the daemon, which has a host of its own."""
     assert run.scenario.daemon, "this needs a standing daemon"
@@ -50,7 +66,7 @@ def cut_off_from_peers(run, name):
     firewall(run, name, "INPUT", "-i", "eth0", "!", "-s", daemon, *DROP)
 
 
-@sentence("reset the connections of HOST", needs_network=True)
+@network_sentence("reset the connections of HOST")
 def reset(run, name):
     """Each end that sends gets a reset, until the host is reconnected."""
     run.mark_down(name, "connections reset")
@@ -58,26 +74,26 @@ def reset(run, name):
     firewall(run, name, "INPUT", "-i", "eth0", "-p", "tcp", *RESET)
 
 
-@sentence("reset the connections of HOST to the daemon", needs_network=True)
+@network_sentence("reset the connections of HOST to the daemon")
 def reset_to_daemon(run, name):
     address, port = run.hosts[run.scenario.daemon or "n1"].address, str(run.lab.port)
     firewall(run, name, "OUTPUT", "-d", address, "-p", "tcp", "--dport", port, *RESET)
 
 
-@sentence("lose NUMBER percent of what HOST receives", needs_network=True)
+@network_sentence("lose NUMBER percent of what HOST receives")
 def lose_packets(run, percent, name):
     firewall(run, name, "INPUT", "-i", "eth0", "-m", "statistic", "--mode", "random", "--probability",
              str(percent / 100), *DROP)
 
 
-@sentence("reconnect HOSTS", needs_network=True)
+@network_sentence("reconnect HOSTS")
 def reconnect(run, names):
     for name in run.scenario.resolve(names):
         run.hosts[name].connect_again()
         run.mark_up(name)
 
 
-@sentence("let HOST have the address TEXT", needs_network=True)
+@network_sentence("let HOST have the address TEXT")
 def move(run, name, address):
     """The old one is gone, with every connection that used it."""
     run.hosts[name].run("ip", "addr", "flush", "dev", "eth0", "scope", "global")
