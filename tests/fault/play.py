@@ -3,7 +3,8 @@
 usage: play.py BIN_DIR FILE [--seed S] [--keep] [--full]
        play.py list | sentences
 Carries out the sentences of the file in their order, then checks the proofs that hold for every scenario. A failing
-one prints the command that replays it, and its folder with all logs stays. Exit code 77: left out, with the reason.
+one prints the command that replays it, and its folder with all logs stays. Exit code 77: left out, with the reason;
+2: there is no such scenario, or it cannot be read.
 """
 
 import argparse
@@ -23,8 +24,11 @@ import proof_state
 import scenario_text
 from fault_run import FaultRun
 from host_setup import LeftOut
+from interruption import Interrupted, end_on_signals, refuse
+from program_folder import checked, command_again
 from sentences import SENTENCES
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 LEFT_OUT = 77
 FAULT_WORDS = ("send", "freeze", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
 
@@ -78,7 +82,8 @@ def prove(run):
     return told
 
 
-def show_kept(run):
+def keep_and_show(run):
+    run.keep()
     print(f"\nall logs are kept in {run.folder}")
     for note in run.notes:
         print(f"chance decided: {note}")
@@ -86,6 +91,8 @@ def show_kept(run):
         tail = launch.output().splitlines()[-25:]
         print(f"---- {launch.node.name}, exit code {launch.process.poll()} ({launch.output_path})")
         print("\n".join(tail))
+    path = os.path.relpath(run.scenario.path)
+    print("\nagain: " + command_again("play", path, "--seed", str(run.seed), "--bin", run.bin), flush=True)
 
 
 def play(scenario, bin_dir, seed, keep=False):
@@ -100,20 +107,22 @@ def play(scenario, bin_dir, seed, keep=False):
             end(run)
             for line in prove(run):
                 print(f"  {line}")
+        except LeftOut:
+            raise
         except AssertionError as fault:
             print(f"\nFAILED: {fault}")
-        except (Exception, SystemExit):
-            if isinstance(sys.exc_info()[1], LeftOut):
-                raise
+        except Interrupted as why:
+            print(f"\ninterrupted by {why.name}")
+            keep_and_show(run)
+            raise
+        except Exception:
             print(f"\nFAILED:\n{traceback.format_exc()}")
         else:
             if keep:
                 run.keep()
                 print(f"  kept in {run.folder}")
             return True
-        run.keep()
-        show_kept(run)
-        print(f"\nagain: scripts/chaos play {os.path.relpath(scenario.path)} --seed {seed} --bin {bin_dir}")
+        keep_and_show(run)
         return False
 
 
@@ -129,8 +138,37 @@ def left_out(scenario, full):
     return None
 
 
+def load(path):
+    """The scenario of this file; what is wrong with it, or that there is none, is said in one sentence."""
+    try:
+        scenario = scenario_text.read(path)
+        scenario.nodes, scenario.workers_per_node  # noqa: B018  they are read from the job's options
+        return scenario
+    except scenario_text.ScenarioError as error:
+        return refuse(str(error))
+    except ValueError as error:
+        return refuse(f"{path}: {error}")
+    except OSError as error:
+        return refuse(f"cannot read the scenario {path}: {error.strerror}; scripts/chaos list names all")
+
+
+def attempt(scenario, bin_dir, seed, keep, full):
+    """True if all held, False if not; if it was left out, the reason, which is said."""
+    try:
+        if why := left_out(scenario, full):
+            raise LeftOut(why)
+        return play(scenario, bin_dir, seed, keep)
+    except LeftOut as why:
+        print(f"left out: {why}", flush=True)
+        return str(why)
+
+
+def new_seed():
+    return int.from_bytes(os.urandom(3), "big")
+
+
 def show_list():
-    for path in sorted(glob.glob(f"{os.path.dirname(os.path.abspath(__file__))}/*.scenario")):
+    for path in sorted(glob.glob(f"{glob.escape(HERE)}/*.scenario")):
         scenario = scenario_text.read(path)
         marks = ["in every run of the tests"] if scenario.always else []
         marks += ["needs network namespaces"] if scenario.needs_network else []
@@ -146,9 +184,14 @@ def show_sentences():
         print(known.pattern)
 
 
+def show(what):
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads may have seen enough
+    return {"list": show_list, "sentences": show_sentences}[what]()
+
+
 def main():
     if sys.argv[1:] in (["list"], ["sentences"]):
-        return {"list": show_list, "sentences": show_sentences}[sys.argv[1]]()
+        return show(sys.argv[1])
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("file")
@@ -156,18 +199,10 @@ def main():
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the hosts are taken down
-
-    scenario = scenario_text.read(options.file)
-    if why := left_out(scenario, options.full):
-        print(f"left out: {why}")
-        return LEFT_OUT
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(3), "big")
-    try:
-        return 0 if play(scenario, options.bin, seed, options.keep) else 1
-    except LeftOut as why:
-        print(f"left out: {why}")
-        return LEFT_OUT
+    end_on_signals()
+    scenario, bin_dir = load(options.file), checked(options.bin)
+    seed = options.seed if options.seed is not None else new_seed()
+    return {True: 0, False: 1}.get(attempt(scenario, bin_dir, seed, options.keep, options.full), LEFT_OUT)
 
 
 if __name__ == "__main__":

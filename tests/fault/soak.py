@@ -7,8 +7,10 @@ Exit code 0 only if every proof held; the last line says so.
 """
 
 import argparse
+import math
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -21,12 +23,14 @@ import proof_state
 import proof_truth
 import scenario_text
 from fault_run import FaultRun
+from host_setup import LeftOut, can_mount
 from injector import Injector
+from interruption import Interrupted, end_on_signals, refuse
+from program_folder import checked, command_again
 from soak_table import Totals, table
 
 JOB = "--nnodes=1:4 --max-restarts=100000 --stop-grace=5"
 HEAD = """hosts: 5
-disk: checkpoint 64M
 daemon: n5 --heartbeat-timeout=3s --state-dir={{folder}}/state
 job: {job}
 program: {program}
@@ -38,7 +42,9 @@ PROGRAMS = {
     "fsdp_mlp": "fsdp_mlp --hidden-dim=64 --epochs=5 --checkpoint-every=20 --quiet",
     "torch": "python torch_elastic.py --steps=600 --checkpoint-every=20",
 }
+DISK = "disk: checkpoint 64M\n"
 JOB_LIMIT_S = 900
+LEFT_OUT = 77
 STARTS_A_FAULT = 2
 
 
@@ -85,9 +91,14 @@ def end_job(run, injector):
     run.watch.close()
 
 
+def say_left_out(injector):
+    for why, kinds in injector.left_out.items():
+        print(f"soak: left out: {', '.join(kinds)} ({why})", flush=True)
+
+
 def play_job(name, options, dice, until, totals):
     """One job; AssertionError for a proof that does not hold."""
-    text = HEAD.format(job=JOB, program=PROGRAMS[name])
+    text = (DISK if options.disk else "") + HEAD.format(job=JOB, program=PROGRAMS[name])
     scenario = scenario_text.parse(f"soak-{name}.scenario", text)
     with FaultRun(scenario, options.bin, dice.randrange(1 << 24)) as run:
         run.began = time.monotonic()
@@ -102,6 +113,8 @@ def play_job(name, options, dice, until, totals):
             every_s = max(options.every, STARTS_A_FAULT * run.start_s)
             print(f"soak: job {totals.jobs + 1}, {name}: something breaks every {every_s:.1f} s on average", flush=True)
             injector = Injector(run, dice, every_s)
+            if totals.jobs == 0:
+                say_left_out(injector)
             watch_over(run, injector, until)
             end_job(run, injector)
             proofs = [proof_samples, proof_progress, proof_truth, proof_leftovers]
@@ -112,56 +125,103 @@ def play_job(name, options, dice, until, totals):
             totals.add(run, injector)
             if options.keep:
                 run.keep()
-        except BaseException:
-            run.note_processes()
+        except BaseException as end:
+            if not isinstance(end, Interrupted):
+                run.note_processes()
             run.keep()
             print(f"\nwhat was done until then:\n{run.transcript()}\nall logs are kept in {run.folder}", flush=True)
             raise
 
 
-def soak(options):
-    dice, totals = random.Random(options.seed), Totals()
+def soak(options, totals):
+    """What did not hold, or nothing."""
+    dice = random.Random(options.seed)
     turn = [options.only] if options.only else programs(options.bin, options.torch)
+    options.disk = can_mount()
     until = time.monotonic() + options.minutes * 60
     fault = None
     while time.monotonic() < until and fault is None:
         name = turn[totals.jobs % len(turn)]
         try:
             play_job(name, options, dice, until, totals)
+        except LeftOut:
+            raise
         except AssertionError as broken:
             fault = f"{name}: {broken}"
         except Exception:
             fault = f"{name}: {traceback.format_exc()}"
     print("\n" + table(totals))
-    return fault, totals
+    return fault
 
 
-def command_again(options):
-    words = f"scripts/chaos --minutes {options.minutes:g} --seed {options.seed} --every {options.every:g} --bin {options.bin}"
+def again(options):
+    words = ["--minutes", f"{options.minutes:g}", "--seed", str(options.seed), "--every", f"{options.every:g}",
+             "--bin", options.bin]
     for name in ("torch", "only"):
         if value := getattr(options, name):
-            words += f" --{name} {value}"
-    return words
+            words += [f"--{name}", value]
+    return command_again(*words)
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def time_above_none(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return value
+
+
+class OptionsParser(argparse.ArgumentParser):
+    """Says in one sentence what is wrong."""
+
+    def error(self, message):
+        refuse(message)
+
+
+def read_options(arguments):
+    """BIN_DIR is not looked at yet: it may have to be built."""
+    parser = OptionsParser()
     parser.add_argument("bin")
-    parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--minutes", type=time_above_none, default=3)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--every", type=float, default=3.0)
+    parser.add_argument("--every", type=time_above_none, default=3.0)
     parser.add_argument("--torch", default="")
     parser.add_argument("--only", choices=sorted(PROGRAMS), default="")
     parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
-    options.bin = os.path.abspath(options.bin)
+    options = parser.parse_args(arguments)
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(3), "big")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if options.torch and not shutil.which(options.torch):
+        refuse(f"there is no {options.torch} to run PyTorch with")
+    if options.only == "torch" and not options.torch:
+        refuse("--only torch wants --torch PYTHON, an interpreter with PyTorch")
+    return options
+
+
+def check_programs(options):
+    options.bin = checked(options.bin)
+    there = programs(options.bin, options.torch)
+    if not there or options.only and options.only not in there:
+        refuse(f"{options.bin} has no {options.only or 'ddp_mnist and no fsdp_mlp'}")
+
+
+def run(options):
+    """The exit code."""
+    check_programs(options)
     print(f"soak: {options.minutes:g} minutes, seed {options.seed}", flush=True)
-    fault, totals = soak(options)
+    totals = Totals()
+    try:
+        fault = soak(options, totals)
+    except LeftOut as why:
+        print(f"soak: left out: {why}")
+        return LEFT_OUT
+    except Interrupted as end:
+        print(f"\nagain: {again(options)}\nsoak: interrupted by {end.name} after {totals.jobs} whole jobs", flush=True)
+        return end.code
     if fault:
-        print(f"\n{fault}\nagain: {command_again(options)}")
+        print(f"\n{fault}\nagain: {again(options)}")
         print(f"soak: BROKEN after {totals.faults()} faults: {fault.splitlines()[0]}")
         return 1
     print(f"soak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; nothing was lost, "
@@ -170,4 +230,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_on_signals()
+    sys.exit(run(read_options(sys.argv[1:])))

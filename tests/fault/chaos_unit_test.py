@@ -1,0 +1,172 @@
+"""Tests of what a user of scripts/chaos sees: what is refused and how, how it ends, what is left out.
+
+usage: chaos_unit_test.py [TEST]
+"""
+
+import contextlib
+import io
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import chaos  # noqa: E402
+import injector  # noqa: E402
+import network_actions  # noqa: E402
+import run_registry  # noqa: E402
+import soak  # noqa: E402
+from program_folder import NEEDED, command_again  # noqa: E402
+from scenario_text import parse  # noqa: E402
+from sentences import SENTENCES  # noqa: E402
+
+CHAOS = os.path.normpath(f"{HERE}/../../scripts/chaos")
+IDLE = "hosts: 2\nstart: none\njob: --nnodes=2\nprogram: child\n\nwait 60s\n"
+
+
+def fake_run(real, disk):
+    text = f"hosts: 2\njob: --nnodes=2\n{disk}program: ddp_mnist\n\nwait 1s\n"
+    return types.SimpleNamespace(lab=types.SimpleNamespace(real=real), scenario=parse("x.scenario", text), hosts={})
+
+
+class Faults(unittest.TestCase):
+    def test_what_needs_a_network_of_each_hosts_own_is_not_chosen_without_one(self):
+        possible = injector.Injector(fake_run(False, "disk: checkpoint 1M\n"), random.Random(1), 3)
+        self.assertEqual(list(possible.left_out), ["needs a network for each host"])
+        self.assertIn("host cut off", possible.left_out["needs a network for each host"])
+        self.assertEqual(injector.possible_faults(fake_run(True, "disk: checkpoint 1M\n")), (list(injector.FAULTS), {}))
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            soak.say_left_out(possible)
+        self.assertRegex(told.getvalue(), r"^soak: left out: host cut off, .*\(needs a network for each host\)\n$")
+
+    def test_a_disk_that_cannot_be_mounted_is_not_filled(self):
+        possible, left_out = injector.possible_faults(fake_run(True, ""))
+        self.assertEqual(left_out, {"needs to mount a tmpfs": ["disk full"]})
+        self.assertNotIn("disk full", [kind for _, kind, *_ in possible])
+
+    def test_no_sentence_breaks_the_network_of_this_machine(self):
+        needing = [known for known in SENTENCES if known.needs_network]
+        self.assertGreaterEqual(len(needing), 10)
+        for known in needing:
+            with self.assertRaisesRegex(AssertionError, "this machine's own"):
+                known.act(fake_run(False, ""), *known.pattern.split()[:0])
+        with self.assertRaisesRegex(AssertionError, "this machine's own"):
+            network_actions.reconnect(fake_run(False, ""), ("n1",))
+
+
+class Words(unittest.TestCase):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="muster-chaos-")
+        self.addCleanup(top.cleanup)
+        self.top, self.bin = top.name, f"{top.name}/bin"
+        os.mkdir(self.bin)
+
+    def write(self, name, text, mode=0o644):
+        with open(f"{self.top}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f"{self.top}/{name}", mode)
+
+    def write_programs(self):
+        for name in NEEDED:
+            self.write(f"bin/{name}", "#!/bin/sh\n", 0o755)
+
+    def call(self, *words):
+        """In the top folder, with paths that are relative to it."""
+        return subprocess.run([CHAOS, *words], cwd=self.top, capture_output=True, text=True, check=False, timeout=50)
+
+    def refuse(self, words, *parts):
+        done = self.call(*shlex.split(words))
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_what_cannot_be_done_is_refused_in_one_sentence(self):
+        self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")
+        self.write("nodes.scenario", "hosts: 2\njob: --nnodes=some\nprogram: child\n\nwait 1s\n")
+        self.write_programs()
+        for minutes in ("0", "-1", "nan", "inf", "many"):
+            self.refuse(f"--minutes {minutes}", "--minutes", f"'{minutes}' is no number above 0")
+        self.refuse("--minutes 1 --every 0", "--every")
+        self.refuse("--minutes 1 --bin nowhere", "nowhere", "no muster")
+        self.refuse("--minutes 1 --bin bin", "no ddp_mnist and no fsdp_mlp")
+        self.refuse("--minutes 1 --bin bin --torch nowhere", "there is no nowhere")
+        self.refuse("play --bin bin wrong.scenario", "wrong.scenario:4", "no such sentence")
+        self.refuse("play --bin bin nodes.scenario", "nodes.scenario", "some")
+        self.refuse("play --bin bin no_such", "no_such", "scripts/chaos list")
+        self.refuse("play --bin bin --minutes=3 x", "play takes no --minutes")
+        self.refuse("plya", "unknown word 'plya'")
+
+    def test_play_itself_says_the_sentence_only_too(self):
+        self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")
+        for path in ("wrong.scenario", "no_such"):
+            done = subprocess.run([sys.executable, f"{HERE}/play.py", self.bin, path], cwd=self.top, text=True,
+                                  capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+
+    def test_an_option_may_have_its_value_behind_an_equals_sign(self):
+        self.assertEqual(chaos.read_words(["--minutes=2", "--seed=3"]), ("soak", [], {"minutes": "2", "seed": 3}))
+        self.assertEqual(chaos.read_words(["play", "a", "--seed", "3", "b"]), ("play", ["a", "b"], {"seed": 3}))
+
+    def test_whoever_reads_the_list_may_stop_reading(self):
+        done = subprocess.run(["bash", "-c", f"{shlex.quote(CHAOS)} list | head -1"], capture_output=True, check=True)
+        self.assertEqual(done.stderr, b"")
+
+    def test_a_strange_file_name_is_quoted_in_the_command_that_plays_it_again(self):
+        self.assertEqual(shlex.split(command_again("play", "it's $a"))[1:], ["play", "it's $a"])
+
+    def test_left_out_is_not_failed(self):
+        for results, code, said in (([True, "why"], 0, "1 held, 0 failed, 1 left out (why)"),
+                                    ([True, False], 1, "1 held, 1 failed, 0 left out\n"),
+                                    (["why", "why"], 1, "0 held, 0 failed, 2 left out (why)")):
+            told = io.StringIO()
+            with contextlib.redirect_stdout(told):
+                self.assertEqual(chaos.verdict(results), code)
+            self.assertIn(said, told.getvalue())
+
+    def test_what_dead_runs_have_left_is_removed_and_named(self):
+        folder = f"{self.top}/left"
+        os.mkdir(folder)
+        registry = f"{self.top}/registry"
+        code = ("import os, sys; sys.path.insert(0, sys.argv[1]); from run_registry import RunRegistry\n"
+                "RunRegistry(sys.argv[2]).note('folder', sys.argv[3]); os._exit(1)")
+        support = os.path.dirname(run_registry.__file__)
+        subprocess.run([sys.executable, "-c", code, support, registry, folder], check=False)
+        told = io.StringIO()
+        with mock.patch.object(run_registry, "registry_folder", lambda: registry), contextlib.redirect_stdout(told):
+            self.assertEqual([chaos.clean(), chaos.clean()], [0, 0])
+        self.assertRegex(told.getvalue(), f"removed folder {folder}\n.*has left anything\n")
+        self.assertFalse(os.path.exists(folder))
+
+    def test_signals_end_it_with_its_logs_and_the_command_but_without_hosts_or_traceback(self):
+        self.write("it's idle.scenario", IDLE)
+        self.write_programs()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with subprocess.Popen([CHAOS, "play", "it's idle.scenario", "--bin", "bin", "--seed=3"], cwd=self.top,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  env={**os.environ, "TMPDIR": self.top}) as process:
+                lines = [process.stdout.readline()]
+                while "wait 60s" not in lines[-1] and lines[-1]:
+                    lines.append(process.stdout.readline())
+                process.send_signal(number)
+                said = process.stdout.read()
+            self.assertEqual(process.returncode, 128 + number, said)
+            self.assertIn(f"interrupted by {number.name}", said)
+            self.assertNotIn("Traceback", said)
+            kept = said.split("all logs are kept in ")[1].split("\n")[0]
+            self.assertTrue(os.path.isdir(kept))
+            again = shlex.split(said.split("again: ")[1])
+            self.assertEqual(again[1:], ["play", "it's idle.scenario", "--seed", "3", "--bin", f"{self.top}/bin"])
+            self.assertEqual([name for name in os.listdir(run_registry.registry_folder())
+                              if name.startswith(f"{process.pid}-")], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,215 @@
+"""Tests of what cleans up after runs, and of what is looked for that they may have left.
+
+usage: cleanup_unit_test.py [TEST]
+"""
+
+import contextlib
+import ctypes
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+from unittest import mock
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import actions  # noqa: E402,F401  they make the sentences known
+import host_setup  # noqa: E402
+import machine_memory  # noqa: E402
+import proof_state  # noqa: E402
+import references  # noqa: E402
+import run_registry  # noqa: E402
+from fault_run import FaultRun  # noqa: E402
+from host_network import HostNetwork  # noqa: E402
+from proof_leftovers import check_ports, check_shared_memory  # noqa: E402
+from run_registry import MARK, RunRegistry, marked_processes, sweep  # noqa: E402
+from scenario_text import parse  # noqa: E402
+
+NEW_SEGMENT = "import ctypes; print(ctypes.CDLL(None).shmget(0, 4096, 0o1600))"  # IPC_CREAT, for the user alone
+REMOVE_SEGMENT = 0  # IPC_RMID
+TELL_AND_DIE = "import os, time; print(int(time.time()), flush=True); os.kill(os.getpid(), 9)"
+MAKE_MANY = ("import sys; sys.path.insert(0, sys.argv[1])\nfrom run_registry import RunRegistry\n"
+             "for _ in range(150):\n with RunRegistry(sys.argv[2]): pass\n")
+
+
+def scenario_of(head):
+    return parse("x.scenario", head + "program: child\n\nwait 1s\n")
+
+
+class InOwnFolder(unittest.TestCase):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="muster-cleanup-")
+        self.addCleanup(top.cleanup)
+        self.top, self.registry = top.name, f"{top.name}/registry"
+
+    def marked_sleeper(self):
+        sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: self.top})
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        while not marked_processes(self.top):
+            time.sleep(0.01)
+        return sleeper
+
+
+class Registry(InOwnFolder):
+    def test_a_frozen_process_is_thawed_and_killed(self):
+        cgroup = f"/sys/fs/cgroup/freezer{host_setup.own_cgroup('freezer')}/muster-lab-{os.getpid()}-test"
+        sleeper = self.marked_sleeper()
+        with RunRegistry(self.registry) as registry:
+            registry.note("cgroup", cgroup)
+            registry.note("processes", self.top)
+            try:
+                os.makedirs(cgroup)
+                for name, text in (("cgroup.procs", str(sleeper.pid)), ("freezer.state", "FROZEN")):
+                    with open(f"{cgroup}/{name}", "w", encoding="ascii") as f:
+                        f.write(text)
+            except OSError:
+                self.skipTest("needs the freezer of cgroups v1")
+        self.assertEqual(sleeper.wait(10), -9)
+        self.assertFalse(os.path.exists(cgroup))
+        self.assertEqual(os.listdir(self.registry), [])
+
+    def leave_what_cannot_be_removed(self):
+        """A run that has made a namespace, which `ip` does not remove, and a folder; what its end says."""
+        folder = f"{self.top}/folder"
+        os.mkdir(folder)
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told), RunRegistry(self.registry) as registry:
+            registry.note("folder", folder)
+            registry.note("namespace", "stuck")
+        self.assertFalse(os.path.exists(folder))
+        return told.getvalue()
+
+    def test_what_cannot_be_removed_is_said_and_tried_again_by_the_next_run(self):
+        there = mock.patch.dict(run_registry.IS_THERE, {"namespace": lambda name: True})
+        with there:
+            told = self.leave_what_cannot_be_removed()
+            self.assertEqual(told.count("\n"), 1)
+            self.assertIn("namespace stuck: it is still there", told)
+            with contextlib.redirect_stderr(io.StringIO()), RunRegistry(self.registry) as later:
+                self.assertEqual([swept.stays for swept in later.removed], [["namespace stuck"]])
+        self.assertEqual(len(sweep(self.registry)), 1)
+        self.assertEqual(os.listdir(self.registry), [])
+
+    def test_what_a_remover_raises_keeps_nothing_else_from_being_removed(self):
+        def refuse(name):
+            raise OSError(f"{name} is busy")
+        with mock.patch.dict(run_registry.IS_THERE, {"namespace": lambda name: True}), \
+                mock.patch.dict(run_registry.REMOVERS, {"namespace": refuse}):
+            self.assertIn("namespace stuck: stuck is busy", self.leave_what_cannot_be_removed())
+
+    def test_a_kept_folder_holds_what_was_on_a_disk_mounted_in_it(self):
+        disk = f"{self.top}/kept/logs"
+        os.makedirs(disk)
+        with RunRegistry(self.registry) as registry:
+            registry.note("folder", f"{self.top}/kept")
+            registry.note("mount", disk)
+            if not host_setup.mount_tmpfs(disk, "64K"):
+                self.skipTest("needs to mount a tmpfs")
+            os.makedirs(f"{disk}/job")
+            with open(f"{disk}/job/log", "w", encoding="utf-8") as f:
+                f.write("said")
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(f"{disk}/socket")
+            registry.keep(f"{self.top}/kept")
+        self.assertFalse(os.path.ismount(disk))
+        with open(f"{disk}/job/log", encoding="utf-8") as f:
+            self.assertEqual(f.read(), "said")
+        self.assertEqual(os.listdir(f"{self.top}/kept"), ["logs"])
+
+    def test_many_runs_can_begin_and_end_at_once(self):
+        words = [sys.executable, "-c", MAKE_MANY, os.path.dirname(run_registry.__file__), self.registry]
+        makers = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        self.assertEqual([maker.communicate()[1] for maker in makers], 4 * [""])
+        self.assertEqual([maker.returncode for maker in makers], 4 * [0])
+
+    def test_hosts_start_where_the_temporary_folder_has_a_quote_in_its_name(self):
+        own = f"{self.top}/it's a \"folder\""
+        os.mkdir(own)
+        with RunRegistry(self.registry) as registry:
+            network = HostNetwork(registry, 1, own)
+            if not network.real:
+                self.skipTest("needs network namespaces")
+            self.assertEqual(network.hosts[0].run("hostname").strip(), "n1")
+
+
+class Leftovers(InOwnFolder):
+    def before(self):
+        return machine_memory.files(), machine_memory.segments()
+
+    def test_a_segment_of_a_process_that_has_ended_is_found(self):
+        before = self.before()
+        number = int(subprocess.run([sys.executable, "-c", NEW_SEGMENT], check=True, capture_output=True).stdout)
+        try:
+            found = machine_memory.segments_left_since(before)
+            self.assertTrue(any(f"segment {number} of" in phrase for phrase in found), found)
+            for real in (True, False):
+                lab = types.SimpleNamespace(real=real, shared_memory=self.top)
+                with self.assertRaisesRegex(AssertionError, f"segment {number} of"):
+                    check_shared_memory(types.SimpleNamespace(lab=lab, before=before))
+        finally:
+            ctypes.CDLL(None).shmctl(number, REMOVE_SEGMENT, None)
+
+    def test_a_new_file_in_shared_memory_is_found_unless_somebody_holds_it(self):
+        before, name = self.before(), f"muster-test-{os.getpid()}"
+        path = f"{machine_memory.SHARED_MEMORY}/{name}"
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        with open(path, "w", encoding="ascii"):
+            self.assertNotIn(path, machine_memory.left_since(before))
+        self.assertIn(path, machine_memory.left_since(before))
+        self.assertNotIn(path, machine_memory.left_since(self.before()))
+
+    def test_the_daemons_port_is_looked_at_on_this_machines_own_network_too(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            run = types.SimpleNamespace(lab=types.SimpleNamespace(real=False, port=listener.getsockname()[1]))
+            with self.assertRaisesRegex(AssertionError, f"port {run.lab.port}"):
+                check_ports(run)
+        check_ports(run)
+
+    def test_the_library_that_changes_the_clock_leaves_nothing_on_this_machine(self):
+        if not os.path.exists(host_setup.FAKETIME):
+            self.skipTest("needs the package faketime")
+        for environment in ({}, {"MUSTER_LAB_LOOPBACK": "1"}):
+            with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(io.StringIO()), \
+                    FaultRun(scenario_of("hosts: 1\nclock: n1 +15m\n"), self.top, 1) as run:
+                launch = run.lab.start(run.hosts["n1"], [*run.setup.within("n1"), sys.executable, "-c", TELL_AND_DIE])
+                launch.process.wait(10)
+                self.assertAlmostEqual(int(launch.output()) - time.time(), 900, delta=30)
+            self.assertNotIn(f"faketime_shm_{launch.process.pid}", machine_memory.files())
+
+    def test_the_undisturbed_run_is_a_part_of_the_run(self):
+        """Should the harness be killed meanwhile, the next one finds its folder and its processes."""
+        for name, text in (("muster", f'echo "$@" "${MARK}"; exit 3'), ("ddp_mnist", "")):
+            with open(f"{self.top}/{name}", "w", encoding="utf-8") as f:
+                f.write(f"#!/bin/sh\n{text}\n")
+            os.chmod(f"{self.top}/{name}", 0o755)
+        scenario = parse("x.scenario", "hosts: 1\nprogram: ddp_mnist\n\nwait 1s\n")
+        run = types.SimpleNamespace(scenario=scenario, bin=self.top, folder=f"{self.top}/run", filled=list)
+        os.mkdir(run.folder)
+        with self.assertRaisesRegex(AssertionError, f"--export={run.folder}/reference-.* {run.folder}\n"):
+            proof_state.undisturbed(run)
+        self.assertEqual(os.listdir(run.folder), [])
+
+
+class References(InOwnFolder):
+    def test_they_are_kept_in_a_folder_of_ones_own_where_that_of_the_programs_cannot_be_written(self):
+        with mock.patch.object(tempfile, "tempdir", self.top):
+            self.assertIsNone(references.find("/proc/self/bin", "key"))
+            references.keep("/proc/self/bin", "key", {"loss": 1.5})
+            self.assertEqual(references.find("/proc/self/bin", "key"), {"loss": 1.5})
+            with open(f"{self.top}/muster-fault-references-{os.geteuid()}/key.json", encoding="utf-8") as f:
+                self.assertEqual(json.load(f), {"loss": 1.5})
+
+    def test_the_first_choice_is_beside_the_programs(self):
+        references.keep(f"{self.top}/bin", "key", {"loss": 1.5})
+        self.assertEqual(os.listdir(f"{self.top}/fault-references"), ["key.json"])
+
+
+if __name__ == "__main__":
+    unittest.main()
