@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import play
+import side_by_side
 import soak
 from interruption import end_on_signals, refuse
 from program_folder import REPOSITORY, checked
@@ -101,7 +102,8 @@ def run_soak(given):
 
 def compare_with_torchrun(given):
     words = [f"--{name}={given[name]}" for name in ("torch", "only") if name in given]
-    os.execv(sys.executable, [sys.executable, f"{play.HERE}/side_by_side.py", programs(given), *words])
+    sys.argv = ["chaos", programs(given), *words]
+    return side_by_side.main()
 
 
 def clean():

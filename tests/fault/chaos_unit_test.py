@@ -97,7 +97,7 @@ class Words(unittest.TestCase):
         self.refuse("--minutes 1 --every 0", "--every")
         self.refuse("--minutes 1 --bin nowhere", "nowhere", "no muster")
         self.refuse("--minutes 1 --bin bin", "no ddp_mnist and no fsdp_mlp")
-        self.refuse("--minutes 1 --bin bin --torch nowhere", "there is no nowhere")
+        self.refuse("--minutes 1 --bin bin --torch nowhere", "there is no interpreter nowhere")
         self.refuse("play --bin bin wrong.scenario", "wrong.scenario:4", "no such sentence")
         self.refuse("play --bin bin nodes.scenario", "nodes.scenario", "some")
         self.refuse("play --bin bin no_such", "no_such", "scripts/chaos list")
@@ -144,6 +144,12 @@ class Words(unittest.TestCase):
             self.assertEqual([chaos.clean(), chaos.clean()], [0, 0])
         self.assertRegex(told.getvalue(), f"removed folder {folder}\n.*has left anything\n")
         self.assertFalse(os.path.exists(folder))
+
+    def test_cleaning_up_is_not_cut_short_by_a_signal(self):
+        code = ("import os, interruption\ninterruption.end_on_signals()\nwith interruption.held_back():\n"
+                " os.kill(os.getpid(), 15)\n print('cleaned', flush=True)\nprint('went on')")
+        done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (143, "cleaned\n", ""))
 
     def test_signals_end_it_with_its_logs_and_the_command_but_without_hosts_or_traceback(self):
         self.write("it's idle.scenario", IDLE)

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from netns_lab import Lab, await_that  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from host_setup import HostSetup  # noqa: E402
+from interruption import held_back  # noqa: E402
 import proof_leftovers  # noqa: E402
 from watch import Watch  # noqa: E402
 
@@ -69,8 +70,9 @@ class FaultRun:
         self.lab.registry.keep(self.folder)
 
     def __exit__(self, kind, value, traceback):
-        self._at_end.close()
-        self.setup.remove_clock_memory()
+        with held_back():
+            self._at_end.close()
+            self.setup.remove_clock_memory()
 
     # What it starts
 

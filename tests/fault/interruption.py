@@ -1,5 +1,6 @@
 """Ending on SIGINT, SIGTERM and SIGHUP: hosts are taken down first, logs are kept, and no traceback is shown."""
 
+import contextlib
 import signal
 import sys
 
@@ -14,7 +15,16 @@ class Interrupted(SystemExit):
         self.name = signal.Signals(number).name
 
 
+class _Held:
+    """The signal that came while signals were held back."""
+
+    depth = number = 0
+
+
 def _interrupt(number, _frame):
+    if _Held.depth:
+        _Held.number = number
+        return
     for other in SIGNALS:  # what follows is cleaning up, for which there are time limits
         signal.signal(other, signal.SIG_IGN)
     raise Interrupted(number)
@@ -25,6 +35,18 @@ def end_on_signals():
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
+
+
+@contextlib.contextmanager
+def held_back():
+    """What is done here is done to its end; a signal that comes meanwhile counts afterwards."""
+    _Held.depth += 1
+    try:
+        yield
+    finally:
+        _Held.depth -= 1
+    if _Held.number and not _Held.depth:
+        _interrupt(_Held.number, None)
 
 
 def refuse(sentence):

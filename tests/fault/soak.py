@@ -193,8 +193,8 @@ def read_options(arguments):
     options = parser.parse_args(arguments)
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(3), "big")
-    if options.torch and not shutil.which(options.torch):
-        refuse(f"there is no {options.torch} to run PyTorch with")
+    if options.torch:
+        options.torch = os.path.abspath(shutil.which(options.torch) or refuse(f"there is no interpreter {options.torch}"))
     if options.only == "torch" and not options.torch:
         refuse("--only torch wants --torch PYTHON, an interpreter with PyTorch")
     return options
