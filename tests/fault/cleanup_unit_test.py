@@ -206,6 +206,12 @@ class References(InOwnFolder):
             with open(f"{self.top}/muster-fault-references-{os.geteuid()}/key.json", encoding="utf-8") as f:
                 self.assertEqual(json.load(f), {"loss": 1.5})
 
+    def test_a_folder_that_somebody_else_made_under_ones_name_is_not_used(self):
+        with mock.patch.object(tempfile, "tempdir", self.top):
+            references.keep("/proc/self/bin", "key", {"loss": 1.5})
+            with mock.patch.object(references, "is_ours_to_use", lambda folder: False):
+                self.assertIsNone(references.find("/proc/self/bin", "key"))
+
     def test_the_first_choice_is_beside_the_programs(self):
         references.keep(f"{self.top}/bin", "key", {"loss": 1.5})
         self.assertEqual(os.listdir(f"{self.top}/fault-references"), ["key.json"])

@@ -10,6 +10,8 @@ LISTENS = "0A"  # state of a socket in /proc/net/tcp
 def files():
     """Names of this user's files in the machine's shared memory."""
     found = set()
+    if not os.path.isdir(SHARED_MEMORY):
+        return found
     with os.scandir(SHARED_MEMORY) as entries:
         for entry in entries:
             try:

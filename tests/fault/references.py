@@ -9,25 +9,26 @@ import tempfile
 
 def folders(bin_dir):
     """Where they may be, the first choice first."""
+    beside = os.path.normpath(f"{bin_dir}/../fault-references")
     own = f"{tempfile.gettempdir()}/muster-fault-references-{os.geteuid()}"
-    return [os.path.normpath(f"{bin_dir}/../fault-references"), own]
+    return [beside, own] if is_ours_to_use(own) else [beside]
 
 
-def is_trusted(folder):
-    """Not one that another user has made in our name; root's may be read by all."""
+def is_ours_to_use(folder):
+    """Not one that somebody else has made under our name, where all may make folders."""
     try:
-        return os.lstat(folder).st_uid in (0, os.geteuid())
+        return os.lstat(folder).st_uid == os.geteuid()
     except FileNotFoundError:
-        return False
+        return True
 
 
 def find(bin_dir, key):
     """None if it is not known."""
-    for folder in filter(is_trusted, folders(bin_dir)):
+    for folder in folders(bin_dir):
         try:
             with open(f"{folder}/{key}.json", encoding="utf-8") as f:
                 return json.load(f)
-        except (FileNotFoundError, PermissionError):
+        except OSError:
             continue
     return None
 
@@ -38,8 +39,6 @@ def keep(bin_dir, key, found):
         path = f"{folder}/{key}.json"
         try:
             os.makedirs(folder, mode=0o755, exist_ok=True)
-            if not is_trusted(folder):
-                continue
             with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as f:
                 json.dump(found, f)
             return os.replace(f"{path}.{os.getpid()}", path)
