@@ -194,7 +194,8 @@ def read_options(arguments):
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(3), "big")
     if options.torch:
-        options.torch = os.path.abspath(shutil.which(options.torch) or refuse(f"there is no interpreter {options.torch}"))
+        found = shutil.which(options.torch) or refuse(f"there is no interpreter {options.torch}")
+        options.torch = os.path.abspath(found)
     if options.only == "torch" and not options.torch:
         refuse("--only torch wants --torch PYTHON, an interpreter with PyTorch")
     return options
