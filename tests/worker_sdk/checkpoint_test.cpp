@@ -263,6 +263,32 @@ TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
               HasSubstr("does not hold what index.json says"));
 }
 
+TEST(Checkpoint, AnImpossibleShapeIsRefusedBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path() / "x");
+  float value = 0;
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{-2, 3}, {std::int64_t{1} << 62, std::int64_t{1} << 62}}) {
+    const std::vector<TensorRef> tensors{{.name = "w", .shape = shape, .data = &value}};
+    try {
+      store.save(1, tensors, {});
+      ADD_FAILURE() << "saved";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith("tensor 'w' has an impossible shape: ["));
+    }
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "x"));
+}
+
+TEST(Checkpoint, AFolderThatIsADanglingLinkIsNamedWithItsTarget) {
+  const TemporaryFolder folder;
+  fs::create_symlink("/nonexistent/disk", folder.path() / "x");
+  Model model;
+  CheckpointStore store(folder.path() / "x");
+  EXPECT_EQ(message([&] { store.save(1, model.tensors(), {}); }),
+            (folder.path() / "x").string() + ": a link to /nonexistent/disk, which is not there");
+}
+
 TEST(Checkpoint, ErrorsNameThePathAndTheErrno) {
   const TemporaryFolder folder;
   test::write_file(folder.path() / "file", "");

@@ -62,6 +62,9 @@ TEST(SlicePlan, DisagreementNamesTheTensorAndTheRanks) {
   EXPECT_EQ(fault({{slice("a", 0, 6)}, {slice("a", 5, 5)}}),
             "tensor 'a': row 5 is saved by rank 0 and by rank 1");
   EXPECT_EQ(fault({{slice("a", 8, 4)}}), "tensor 'a': rank 0 holds 4 rows from row 8 on, but there are 10");
+  other.shape = {-2, 3};
+  other.rows = 0;
+  EXPECT_EQ(fault({{other}}).find("tensor 'a' has an impossible shape: [-2, 3]; "), 0U);
   EXPECT_EQ(fault({{slice("a", 0, 5), slice("a", 5, 5)}}), "tensor 'a' is there twice on rank 0");
 }
 

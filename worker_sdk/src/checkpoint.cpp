@@ -50,6 +50,7 @@ CheckpointStore::CheckpointStore(fs::path folder, CheckpointOptions options)
 
 fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> tensors, const Facts& facts) {
   check_step(step);
+  for (const auto& tensor : tensors) check_shape(tensor.name, tensor.shape, tensor.type);
   make_folder(folder_);
   remove_leftovers(folder_);
   const auto temporary = folder_ / temporary_name(step, ::getpid());

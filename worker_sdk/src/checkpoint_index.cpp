@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "worker_sdk/src/checksum.hpp"
@@ -61,14 +62,6 @@ void check_slices(const IndexedTensor& tensor, std::size_t parts) {
                      rows_of(tensor.shape) - 1));
 }
 
-/// Bytes must be countable, whatever the file claims.
-void check_shape(const IndexedTensor& tensor) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(tensor.type));
-  for (auto extent : tensor.shape)
-    if (extent < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes))
-      fail("tensor '" + tensor.name + "' has an impossible shape");
-}
-
 IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
   IndexedTensor tensor;
   tensor.name = json.at("name");
@@ -77,7 +70,7 @@ IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
   if (!known) fail("tensor '" + tensor.name + "' has the unknown type '" + type + "'");
   tensor.type = *known;
   tensor.shape = json.at("shape").get<std::vector<std::int64_t>>();
-  check_shape(tensor);
+  if (!is_possible(tensor.shape, tensor.type)) fail("tensor '" + tensor.name + "' has an impossible shape");
   if (json.contains("part")) {
     tensor.slices.push_back({json.at("part"), 0, rows_of(tensor.shape)});
   } else {
@@ -108,6 +101,21 @@ CheckpointIndex decode_body(std::string_view body) {
 }
 
 }  // namespace
+
+bool is_possible(const std::vector<std::int64_t>& shape, ElementType type) {
+  auto bytes = static_cast<std::int64_t>(size_of(type));
+  for (auto extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes)) return false;
+  return true;
+}
+
+void check_shape(const std::string& name, const std::vector<std::int64_t>& shape, ElementType type) {
+  if (!is_possible(shape, type))
+    throw std::invalid_argument(
+        fmt::format("tensor '{}' has an impossible shape: {}; expected extents of at least 0, and fewer than "
+                    "2^63 bytes in all",
+                    name, shape_text(shape)));
+}
 
 std::int64_t rows_of(const std::vector<std::int64_t>& shape) { return shape.empty() ? 1 : shape.front(); }
 

@@ -46,6 +46,11 @@ struct IndexedTensor {
   std::vector<IndexedSlice> slices;
 };
 
+/// No extent is negative, and the bytes can be counted.
+bool is_possible(const std::vector<std::int64_t>& shape, ElementType type);
+/// Throws std::invalid_argument that names the tensor and its shape if that is not possible.
+void check_shape(const std::string& name, const std::vector<std::int64_t>& shape, ElementType type);
+
 /// 1 for a tensor without extents.
 std::int64_t rows_of(const std::vector<std::int64_t>& shape);
 std::size_t row_bytes_of(const std::vector<std::int64_t>& shape, ElementType type);

@@ -1,6 +1,7 @@
 #include "worker_sdk/src/files.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,6 +186,10 @@ void sync_folder(const fs::path& folder) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   if (!fs::create_directories(folder, error)) {
+    std::error_code none;
+    if (const auto link = fs::read_symlink(folder, none); error && !none && !fs::exists(folder, none))
+      throw CheckpointError(
+          fmt::format("{}: a link to {}, which is not there", folder.string(), link.string()));
     if (error) fail(folder, error.value());
     return;
   }

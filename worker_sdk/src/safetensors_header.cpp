@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "worker_sdk/src/checkpoint_index.hpp"
+
 namespace muster::worker {
 namespace {
 
@@ -130,6 +132,7 @@ void check_no_holes(const std::vector<SafetensorsEntry>& entries, std::uint64_t 
 SafetensorsPlan plan_safetensors(std::span<const TensorRef> tensors,
                                  const std::map<std::string, std::string>& metadata) {
   check_names(tensors);
+  for (const auto& tensor : tensors) check_shape(tensor.name, tensor.shape, tensor.type);
   SafetensorsPlan plan{.head = {}, .order = data_order(tensors)};
   std::vector<std::uint64_t> begins(tensors.size());
   std::uint64_t next = 0;

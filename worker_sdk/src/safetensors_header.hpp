@@ -34,7 +34,7 @@ struct SafetensorsPlan {
 
 /// The header lists the tensors in the given order. In the data those with larger elements come first, so
 /// that each is aligned. Throws CheckpointError for a name that is there twice, is "__metadata__" or not
-/// UTF-8.
+/// UTF-8, and std::invalid_argument for a shape that is not possible.
 SafetensorsPlan plan_safetensors(std::span<const TensorRef> tensors,
                                  const std::map<std::string, std::string>& metadata);
 

@@ -40,6 +40,7 @@ void check_rows(const TensorSlice& slice, std::size_t rank) {
 class Gathering {
  public:
   void add(const TensorSlice& slice, std::size_t rank) {
+    check_shape(slice.name, slice.shape, slice.type);
     check_rows(slice, rank);
     const auto [place, is_new] = places_.try_emplace(slice.name, all_.size());
     if (is_new) all_.push_back({{slice.name, slice.type, slice.shape, {}}, rank, {}});

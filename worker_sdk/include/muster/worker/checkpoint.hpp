@@ -60,8 +60,9 @@ class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path folder, CheckpointOptions options = {});
 
-  /// Writes and commits. Returns the checkpoint's folder. Throws CheckpointError (disk full, no permission);
-  /// what was there before is untouched then.
+  /// Writes and commits. Returns the checkpoint's folder. Throws CheckpointError (disk full, no permission), and
+  /// std::invalid_argument that names the tensor with a negative extent or more bytes than can be counted; what was
+  /// there before is untouched then.
   std::filesystem::path save(std::int64_t step, std::span<const TensorRef> tensors, const Facts& facts);
 
   /// Fills `tensors` from the newest whole checkpoint that has exactly these names, shapes and types. Nothing

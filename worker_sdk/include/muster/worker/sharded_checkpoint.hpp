@@ -59,7 +59,8 @@ struct SaveOutcome {
 class ShardedCheckpoint {
  public:
   /// Throws std::invalid_argument, on every rank, that names the tensor and the ranks if they do not agree on its shape
-  /// or type, or if some row is saved by none of them or by two. The slices' memory and the group must outlive it.
+  /// or type, if that is none (a negative extent), or if some row is saved by none of them or by two. The slices' memory
+  /// and the group must outlive it.
   ShardedCheckpoint(std::filesystem::path folder, CheckpointOptions options, ProcessGroup& group,
                     std::vector<TensorSlice> slices);
   /// Waits for this rank's part of a save that was not finished; it stays unpublished.
