@@ -1,6 +1,7 @@
 #include "worker_sdk/src/checkpoint_tool.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 
@@ -88,6 +89,25 @@ TEST_F(CheckpointTool, ConsolidateTakesAPrefixAndCutsItOff) {
   EXPECT_EQ(read_safetensors(file).tensors.at(0).name, "weight");
   EXPECT_EQ(run("consolidate --prefix=x. " + checkpoints().string() + " " + file.string()), 1);
   EXPECT_THAT(err(), HasSubstr("no tensor's name begins with 'x.'"));
+}
+
+TEST_F(CheckpointTool, ConsolidateReplacesNeitherADeviceNorAPartOfACheckpoint) {
+  const auto part = checkpoints() / "step-000000000008/part-00001-of-00002.safetensors";
+  const auto before = test::read_file(part);
+  fs::create_symlink(part, folder_.path() / "link");
+  for (const auto& inside : {part, folder_.path() / "link", part.parent_path() / "all.safetensors",
+                             checkpoints() / "./step-000000000007/index.json"}) {
+    EXPECT_EQ(run("consolidate " + checkpoints().string() + " " + inside.string()), 1) << inside;
+    EXPECT_THAT(err(), AllOf(HasSubstr(inside.string() + ": lies in the checkpoint "),
+                             HasSubstr("; expected a file outside of checkpoints\n")));
+  }
+  EXPECT_EQ(test::read_file(part), before);
+  EXPECT_EQ(run("verify " + checkpoints().string()), 0);
+  const auto pipe = folder_.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(run("consolidate " + checkpoints().string() + " " + pipe.string()), 1);
+  EXPECT_EQ(err(), "muster_checkpoint: " + pipe.string() + ": not a regular file\n");
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 /// A reader that knows the format alone: Python's safetensors is not in Debian 12.

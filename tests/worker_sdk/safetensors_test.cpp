@@ -100,6 +100,52 @@ TEST(Safetensors, ErrorsNameThePath) {
   EXPECT_THAT(message([&] { read_safetensors(folder.path() / "cut"); }), HasSubstr("/cut: offset 8: "));
 }
 
+TEST(Safetensors, AnImpossibleShapeIsRefused) {
+  const TemporaryFolder folder;
+  float value = 0;
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{-2, 3}, {std::int64_t{1} << 62, std::int64_t{1} << 62}, {0, -1}}) {
+    const std::vector<TensorRef> tensors{{.name = "w", .shape = shape, .data = &value}};
+    EXPECT_THROW(write_safetensors(folder.path() / "a", tensors), std::invalid_argument);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Safetensors, ADanglingLinkStaysAndItsTargetIsMade) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "disk");
+  std::filesystem::create_symlink("disk/b", folder.path() / "a");
+  std::filesystem::create_symlink("a", folder.path() / "first");
+  Sample sample;
+  write_safetensors(folder.path() / "first", sample.tensors());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "first"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "a"));
+  EXPECT_EQ(read_safetensors(folder.path() / "disk/b").tensors.size(), sample.tensors().size());
+}
+
+TEST(Safetensors, WhatIsNoFileIsNotReplaced) {
+  const TemporaryFolder folder;
+  Sample sample;
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(pipe, folder.path() / "link");
+  std::filesystem::create_symlink("loop", folder.path() / "loop");
+  std::filesystem::create_directory(folder.path() / "folder");
+  const auto refused = [&](const char* name) -> std::string {
+    try {
+      write_safetensors(folder.path() / name, sample.tensors());
+      return "written";
+    } catch (const CheckpointError& error) {
+      return std::string(error.what()).substr(folder.path().string().size());
+    }
+  };
+  EXPECT_EQ(refused("pipe"), "/pipe: not a regular file");
+  EXPECT_EQ(refused("link"), "/link: not a regular file");
+  EXPECT_EQ(refused("folder"), "/folder: Is a directory (EISDIR)");
+  EXPECT_THAT(refused("loop"), HasSubstr("(ELOOP)"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
 /// Reads the file with nothing but the format's description: struct for the length, json for the header.
 constexpr const char* python_reader = R"(
 import json, struct, sys

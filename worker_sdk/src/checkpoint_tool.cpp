@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/checkpoint_reader.hpp"
 #include "worker_sdk/src/safetensors_header.hpp"
@@ -76,6 +77,26 @@ void copy_tensor(CheckpointReader& reader, const IndexedTensor& tensor, FileWrit
   }
 }
 
+bool is_checkpoint(const fs::path& folder) {
+  std::error_code ignored;  // what cannot be looked at is not taken for one
+  if (!fs::exists(folder / "index.json", ignored)) return false;
+  const auto names = names_in(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.starts_with("part-"); });
+}
+
+/// A checkpoint that has another file in its place, or one more, is none any longer.
+void check_outside_of_checkpoints(const fs::path& file) {
+  std::error_code error;
+  const auto target = fs::weakly_canonical(file_to_write(file), error);
+  if (error) throw CheckpointError(errno_error(file.string(), error.value()).sentence());
+  for (auto folder = target.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
+    if (is_checkpoint(folder))
+      throw CheckpointError(
+          fmt::format("{}: lies in the checkpoint {}; expected a file outside of checkpoints", file.string(),
+                      folder.string()));
+}
+
 std::size_t write_consolidated(CheckpointReader& reader, const fs::path& path, const std::string& prefix) {
   std::vector<const IndexedTensor*> chosen;
   std::vector<TensorRef> named;
@@ -126,6 +147,7 @@ std::vector<Verdict> verify_checkpoints(const fs::path& path) {
 }
 
 Consolidated consolidate_checkpoint(const fs::path& path, const fs::path& file, const std::string& prefix) {
+  check_outside_of_checkpoints(file);
   std::vector<std::string> skipped;
   for (const auto& checkpoint : checkpoints_at(path)) {
     std::optional<CheckpointReader> reader;

@@ -29,7 +29,8 @@ struct Consolidated {
 };
 
 /// Writes one safetensors file with the whole tensors whose names begin with `prefix`, which is cut off. Of a folder,
-/// of its newest usable checkpoint. Holds a few megabytes in memory at a time. Throws CheckpointError.
+/// of its newest usable checkpoint. Holds a few megabytes in memory at a time. Throws CheckpointError, also for a file
+/// inside a checkpoint and for what is there and no regular file.
 Consolidated consolidate_checkpoint(const std::filesystem::path& path, const std::filesystem::path& file,
                                     const std::string& prefix);
 

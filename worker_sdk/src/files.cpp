@@ -110,10 +110,28 @@ void FileWriter::commit() {
   if (::close(fd_.release()) != 0) fail(path_, errno);
 }
 
+fs::path file_to_write(const fs::path& named) {
+  std::error_code error;
+  const auto status = fs::status(named, error);
+  if (fs::is_directory(status)) fail(named, EISDIR);
+  if (fs::is_regular_file(status)) {
+    const auto target = fs::canonical(named, error);
+    if (error) fail(named, error.value());
+    return target;
+  }
+  if (fs::exists(status)) throw CheckpointError(named.string() + ": not a regular file");
+  if (status.type() == fs::file_type::none) fail(named, error.value());
+  auto path = named;  // at whose end there is nothing, so that the links have an end
+  while (fs::is_symlink(fs::symlink_status(path, error))) {
+    const auto target = fs::read_symlink(path, error);
+    if (error) fail(path, error.value());
+    path = path.parent_path() / target;
+  }
+  return path;
+}
+
 void write_whole_file(const fs::path& named, const std::function<void(FileWriter&)>& write) {
-  std::error_code not_there;
-  const auto target = fs::canonical(named, not_there);  // a link stays one
-  const auto path = not_there ? named : target;
+  const auto path = file_to_write(named);
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const auto temporary = folder / ("." + path.filename().string() + ".tmp-" + std::to_string(::getpid()));
   remove_tree(temporary);
@@ -122,7 +140,7 @@ void write_whole_file(const fs::path& named, const std::function<void(FileWriter
     write(file);
     file.commit();
     rename_path(temporary, path);
-  } catch (const CheckpointError&) {
+  } catch (...) {
     remove_tree(temporary);
     throw;
   }

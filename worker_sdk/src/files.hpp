@@ -57,7 +57,12 @@ class FileWriter {
   Checksum checksum_;
 };
 
-/// A file that is there whole or not at all: `write` fills it under a temporary name, then it gets its own.
+/// The file that is written when `named` is to be: at the end of all links, also of one whose file is not there yet.
+/// Throws CheckpointError for a folder, a device, a pipe or a socket, whose place a file must not take.
+std::filesystem::path file_to_write(const std::filesystem::path& named);
+
+/// A file that is there whole or not at all: `write` fills it under a temporary name, then it gets that of
+/// file_to_write().
 void write_whole_file(const std::filesystem::path& path, const std::function<void(FileWriter&)>& write);
 
 class FileReader {

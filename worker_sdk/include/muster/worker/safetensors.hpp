@@ -13,7 +13,8 @@
 namespace muster::worker {
 
 /// Writes one file atomically (temporary name, flush, rename). Same tensors and metadata give the same bytes.
-/// Throws CheckpointError that names the path and the errno text.
+/// A link stays one, and the file that it names is written. Throws CheckpointError that names the path and the errno
+/// text, or says that it is a device or a pipe, and std::invalid_argument for a tensor whose shape is not possible.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
