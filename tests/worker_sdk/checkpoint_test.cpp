@@ -236,6 +236,27 @@ TEST(Checkpoint, NoneUsableIsAnErrorAndNothingIsTouched) {
   EXPECT_TRUE(model.holds(42)) << "the caller's memory is only written from a whole checkpoint";
 }
 
+TEST(Checkpoint, AReasonThatSeveralHaveIsGivenOnceAfterTheAdvice) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), {.keep_last = 5});
+  Model model;
+  Model other(3);
+  save(store, other, 1);
+  save(store, other, 2);
+  save(store, model, 3);
+  fs::resize_file(part_of(folder.path(), "step-000000000003"), 0);
+  auto error = message([&] { (void)store.load_newest(model.tensors()); });
+  EXPECT_THAT(error, testing::StartsWith(folder.path().string() +
+                                         ": none of its 3 checkpoints can be used; move the folder away to "
+                                         "start from the beginning (step-000000000003: part-00000-of-"));
+  EXPECT_THAT(error, testing::EndsWith("; step-000000000002, step-000000000001: of another model: "
+                                       "tensor 'w' has shape [3], here [64])"));
+  save(store, other, 4);
+  save(store, other, 5);
+  EXPECT_THAT(message([&] { (void)store.load_newest(model.tensors()); }),
+              HasSubstr("(step-000000000005 to step-000000000001, 4 of them: of another model: "));
+}
+
 TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
   const TemporaryFolder folder;
   Model model;

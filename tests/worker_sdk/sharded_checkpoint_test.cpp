@@ -248,6 +248,90 @@ TEST(ShardedCheckpoint, AFullDiskIsToldOnEveryRankAndLeavesTheOldOne) {
   expect_loads(folder.path(), 2, Sharing::split, 1);
 }
 
+/// Each rank in a folder of its own: nodes whose disks are not shared.
+class OtherDisks {
+ public:
+  explicit OtherDisks(int other) : other_(other) {}
+  const fs::path& of(const ProcessGroup& group) const {
+    return group.rank() == other_ ? theirs_.path() : most_.path();
+  }
+  const fs::path& most() const { return most_.path(); }
+  const fs::path& theirs() const { return theirs_.path(); }
+
+ private:
+  int other_;
+  TemporaryFolder most_;
+  TemporaryFolder theirs_;
+};
+
+TEST(ShardedCheckpoint, APartOnAnotherDiskIsNamedAndNothingIsPublished) {
+  const OtherDisks disks(2);
+  on_ranks(3, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 3, Sharing::split);
+    ShardedCheckpoint checkpoint(disks.of(group), {}, group, state.slices());
+    const auto expected = "rank 2's part part-00002-of-00003.safetensors is not in " + disks.most().string() +
+                          " as rank 0 sees it: all ranks must see the same folder (a shared disk)";
+    for (std::int64_t step : {5, 5, 6}) {
+      const auto outcome = checkpoint.save(step, {});
+      EXPECT_EQ(outcome.error, expected);
+      EXPECT_EQ(outcome.path, fs::path());
+    }
+  });
+  EXPECT_THAT(names(disks.most()), testing::IsEmpty());
+  EXPECT_THAT(names(disks.theirs()), testing::IsEmpty());
+}
+
+TEST(ShardedCheckpoint, RanksThatDoNotSeeTheFolderAreNamedBeforeTheFirstStep) {
+  const OtherDisks disks(1);
+  const auto load = [&](Sharing sharing) {
+    return test::errors_of_ranks(3, [&](ProcessGroup& group) {
+      ShardedState state(group.rank(), 3, sharing);
+      ShardedCheckpoint checkpoint(disks.of(group), {}, group, state.slices());
+      EXPECT_FALSE(checkpoint.load_newest());
+    });
+  };
+  EXPECT_THAT(load(Sharing::split),
+              Each(HasSubstr(": rank 1 does not see what rank 0 writes there: all ranks must see")));
+  EXPECT_THAT(load(Sharing::whole_on_each), Each("")) << "rank 0 alone saves";
+  EXPECT_THAT(names(disks.most()), testing::IsEmpty());
+}
+
+TEST(ShardedCheckpoint, CopiesOnSeveralDisksCanBeLoaded) {
+  const OtherDisks disks(1);
+  save(disks.most(), 2, Sharing::split, 3);
+  fs::copy(disks.most(), disks.theirs(), fs::copy_options::recursive);
+  on_ranks(3, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 3, Sharing::split);
+    ShardedCheckpoint checkpoint(disks.of(group), {}, group, state.slices());
+    ASSERT_TRUE(checkpoint.load_newest());
+    EXPECT_TRUE(state.holds(3));
+  });
+}
+
+TEST(ShardedCheckpoint, RanksThatSaveDifferentStepsAreNamedAndNothingIsPublished) {
+  const TemporaryFolder folder;
+  save(folder.path(), 3, Sharing::split, 4);
+  on_ranks(3, [&](ProcessGroup& group) {
+    ShardedState state(group.rank(), 3, Sharing::split);
+    state.set(7);
+    ShardedCheckpoint checkpoint(folder.path(), {}, group, state.slices());
+    const char* expected = "ranks 0, 2 save step 5, rank 1 saves step 6: all ranks must save the same step";
+    const std::int64_t step = group.rank() == 1 ? 6 : 5;
+    EXPECT_EQ(checkpoint.save(step, {}).error, expected);
+    checkpoint.start_save(step, {});
+    const auto outcome = checkpoint.finish();
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->error, expected);
+    group.barrier()->wait();
+    if (group.rank() == 0) {
+      EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000004"));
+    }
+    group.barrier()->wait();
+    EXPECT_EQ(checkpoint.save(7, {{"position", "70"}}).error, "");
+  });
+  expect_loads(folder.path(), 3, Sharing::split, 7);
+}
+
 TEST(ShardedCheckpoint, WhatDeadWritersLeftGoesAtTheStart) {
   const TemporaryFolder folder;
   const pid_t dead = ::fork();

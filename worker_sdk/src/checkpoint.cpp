@@ -1,7 +1,6 @@
 #include "muster/worker/checkpoint.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "worker_sdk/src/checkpoint_folder.hpp"
@@ -70,19 +69,17 @@ fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> ten
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const TensorRef> tensors) {
   const auto steps = steps_in(folder_);
   if (steps.empty()) return std::nullopt;
-  std::vector<std::string> skipped;
+  std::vector<SkippedCheckpoint> skipped;
   for (auto step : steps) {
     try {
       auto loaded = load(folder_ / step_name(step), step, tensors);
-      loaded.skipped = std::move(skipped);
+      loaded.skipped = texts_of(skipped);
       return loaded;
     } catch (const CheckpointError& error) {
-      skipped.push_back(step_name(step) + ": " + error.what());
+      skipped.push_back({step, error.what()});
     }
   }
-  throw CheckpointError(fmt::format(
-      "{}: none of its {} checkpoints can be used ({}); move the folder away to start from the beginning",
-      folder_.string(), steps.size(), fmt::join(skipped, "; ")));
+  throw none_usable(folder_, skipped);
 }
 
 }  // namespace muster::worker

@@ -1,6 +1,7 @@
 #include "worker_sdk/src/checkpoint_folder.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr const char* index_name = "index.json";
+constexpr std::size_t max_named_steps = 3;  ///< of those that one reason keeps from use
 
 /// Nothing: it is no temporary name.
 std::optional<pid_t> writer_of(const std::string& name) {
@@ -56,6 +58,10 @@ std::string temporary_name(std::int64_t step, pid_t writer) {
   return fmt::format("{}{}-{}", temporary_prefix, step_name(step), writer);
 }
 
+std::string temporary_mark_name(std::uint64_t number, pid_t writer) {
+  return fmt::format("{}mark-{:016x}-{}", temporary_prefix, number, writer);
+}
+
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (!name.starts_with(step_prefix)) return std::nullopt;
   const auto step = parse_integer(name.substr(step_prefix.size()), 0, max_checkpoint_step);
@@ -75,6 +81,31 @@ void remove_leftovers(const fs::path& folder) {
   for (const auto& name : names_in(folder))
     if (const auto writer = writer_of(name); writer && (*writer == ::getpid() || is_gone(*writer)))
       remove_tree(folder / name);
+}
+
+std::vector<std::string> texts_of(const std::vector<SkippedCheckpoint>& skipped) {
+  std::vector<std::string> texts;
+  for (const auto& one : skipped) texts.push_back(step_name(one.step) + ": " + one.why);
+  return texts;
+}
+
+CheckpointError none_usable(const fs::path& folder, const std::vector<SkippedCheckpoint>& skipped,
+                            const std::string& advice) {
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      reasons;  // in the order of the first that has it
+  for (const auto& one : skipped) {
+    const auto same = [&](const auto& reason) { return reason.first == one.why; };
+    auto place = std::find_if(reasons.begin(), reasons.end(), same);
+    if (place == reasons.end()) place = reasons.insert(place, {one.why, {}});
+    place->second.push_back(step_name(one.step));
+  }
+  std::vector<std::string> texts;
+  for (const auto& [why, names] : reasons)
+    texts.push_back(names.size() > max_named_steps ? fmt::format("{} to {}, {} of them: {}", names.front(),
+                                                                 names.back(), names.size(), why)
+                                                   : fmt::format("{}: {}", fmt::join(names, ", "), why));
+  return CheckpointError(fmt::format("{}: none of its {} checkpoints can be used; {} ({})", folder.string(),
+                                     skipped.size(), advice, fmt::join(texts, "; ")));
 }
 
 void check_step(std::int64_t step) {

@@ -2,6 +2,7 @@
 //
 //   step-<12 digits>            a whole checkpoint
 //   .tmp-step-<12 digits>-<pid> one that is being written, or what a writer that died has left; of no worth
+//   .tmp-mark-<16 digits>-<pid> for a moment, to see whether other ranks find it; of no worth
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +21,7 @@ constexpr std::int64_t max_checkpoint_step = 999'999'999'999;
 
 std::string step_name(std::int64_t step);
 std::string temporary_name(std::int64_t step, pid_t writer);
+std::string temporary_mark_name(std::uint64_t number, pid_t writer);
 /// Nothing for a name that is not a checkpoint's.
 std::optional<std::int64_t> step_of(const std::string& name);
 
@@ -28,6 +30,17 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& folder);
 
 /// Of processes that are gone, and of this one.
 void remove_leftovers(const std::filesystem::path& folder);
+
+struct SkippedCheckpoint {
+  std::int64_t step = 0;
+  std::string why;
+};
+/// "step-000000000042: why", one for each.
+std::vector<std::string> texts_of(const std::vector<SkippedCheckpoint>& skipped);
+/// "FOLDER: none of its 3 checkpoints can be used; ADVICE (step-..., step-...: why; step-...: why)".
+CheckpointError none_usable(const std::filesystem::path& folder,
+                            const std::vector<SkippedCheckpoint>& skipped,
+                            const std::string& advice = "move the folder away to start from the beginning");
 
 /// Throws CheckpointError for a step that has no name.
 void check_step(std::int64_t step);

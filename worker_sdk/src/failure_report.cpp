@@ -7,12 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "worker_sdk/src/rank_names.hpp"
+
 namespace muster::worker {
 namespace {
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 std::vector<int> silent(const Failure& failure) {
   std::vector<int> ranks;

@@ -1,23 +1,30 @@
 #include "worker_sdk/src/pending_save.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <map>
 
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/files.hpp"
 #include "worker_sdk/src/group_texts.hpp"
+#include "worker_sdk/src/rank_names.hpp"
 #include "worker_sdk/src/safetensors_file.hpp"
+#include "worker_sdk/src/shared_folder.hpp"
 
 namespace muster::worker {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// What each rank puts into its place of the report; the sum over all ranks is everyone's.
 enum Field : std::size_t {
+  field_step,
   field_done,
   field_failed,
   field_bytes,
@@ -79,18 +86,26 @@ PendingSave::Done PendingSave::write_part() {
     file.commit();
     return {{name, file.size_bytes(), file.checksum()}, {}};
   } catch (const CheckpointError& error) {
-    return {{}, error.what()};
+    return {{}, of_this_rank(error.what())};
   }
+}
+
+std::string PendingSave::of_this_rank(const std::string& error) const {
+  return group_.size() == 1 ? error : fmt::format("rank {}: {}", group_.rank(), error);
 }
 
 PendingSave::Done PendingSave::publish() const {
   try {
     make_folder(task_.temporary);  // nobody has, if there are no tensors
+    for (std::size_t part = 0; part < writers_.size(); ++part)
+      if (auto missing = missing_part(task_.temporary, task_.index.parts[part], writers_[part]);
+          !missing.empty())
+        return {{}, std::move(missing)};
     write_index(task_.temporary, task_.index);
     publish_checkpoint(task_.temporary, task_.folder, task_.index.step, task_.keep_last);
     return {};
   } catch (const CheckpointError& error) {
-    return {{}, error.what()};
+    return {{}, of_this_rank(error.what())};
   }
 }
 
@@ -98,9 +113,10 @@ void PendingSave::ask() {
   if (!done_ && job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
     done_ = job_.get();
   std::fill(report_->begin(), report_->end(), 0);
+  const auto own =
+      std::span(*report_).subspan(field_count * static_cast<std::size_t>(group_.rank()), field_count);
+  own[field_step] = task_.index.step;
   if (done_) {
-    const auto own =
-        std::span(*report_).subspan(field_count * static_cast<std::size_t>(group_.rank()), field_count);
     own[field_done] = 1;
     own[field_failed] = done_->error.empty() ? 0 : 1;
     own[field_bytes] = static_cast<std::int64_t>(done_->part.bytes);
@@ -118,19 +134,33 @@ std::optional<SaveOutcome> PendingSave::take_answer() {
   return advance();
 }
 
+/// Nothing if all ranks save the same one.
+std::string PendingSave::different_steps() const {
+  std::map<std::int64_t, std::vector<int>> ranks_of;
+  for (int rank = 0; rank < group_.size(); ++rank)
+    ranks_of[(*report_)[field_count * static_cast<std::size_t>(rank) + field_step]].push_back(rank);
+  if (ranks_of.size() == 1) return {};
+  std::vector<std::string> parts;
+  for (const auto& [step, ranks] : ranks_of)
+    parts.push_back(fmt::format("{} save{} step {}", ranks_text(ranks), ranks.size() == 1 ? "s" : "", step));
+  return fmt::format("{}: all ranks must save the same step", fmt::join(parts, ", "));
+}
+
 std::optional<SaveOutcome> PendingSave::advance() {
-  std::size_t writers = 0;
+  if (const auto error = different_steps(); !error.empty()) return failed(error);
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(group_.size()); ++rank)
+    if ((*report_)[field_count * rank + field_done] == 0) return std::nullopt;
   bool failure = false;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(group_.size()); ++rank) {
     const auto report = std::span(*report_).subspan(field_count * rank, field_count);
-    if (report[field_done] == 0) return std::nullopt;
     failure = failure || report[field_failed] != 0;
     if (phase_ == Phase::publishing || report[field_bytes] == 0) continue;
-    auto& part = task_.index.parts.at(writers++);
+    auto& part = task_.index.parts.at(writers_.size());
+    writers_.push_back(static_cast<int>(rank));
     part.bytes = static_cast<std::uint64_t>(report[field_bytes]);
     part.checksum = checksum_of_halves(report[field_checksum_high], report[field_checksum_low]);
   }
-  if (failure) return failed();
+  if (failure) return failed(first_error());
   if (phase_ == Phase::publishing)
     return SaveOutcome{task_.index.step, task_.folder / step_name(task_.index.step), {}};
   phase_ = Phase::publishing;
@@ -143,20 +173,30 @@ std::optional<SaveOutcome> PendingSave::advance() {
   return std::nullopt;
 }
 
-SaveOutcome PendingSave::failed() {
-  SaveOutcome outcome{.step = task_.index.step, .path = {}, .error = {}};
-  const auto errors = exchange_texts(group_, done_->error);
-  for (std::size_t rank = 0; rank < errors.size() && outcome.error.empty(); ++rank)
-    if (!errors[rank].empty())
-      outcome.error = errors.size() == 1 ? errors[rank] : fmt::format("rank {}: {}", rank, errors[rank]);
-  if (group_.rank() == 0) {
-    try {
-      remove_tree(task_.temporary);
-    } catch (const CheckpointError&) {
-      // What made the save fail is told; the litter is removed when the next run starts.
-    }
-  }
-  return outcome;
+std::string PendingSave::first_error() {
+  for (auto& error : exchange_texts(group_, done_->error))
+    if (!error.empty()) return std::move(error);
+  return {};
+}
+
+/// Each rank what it has written: not all of them need see the same folder. The next save may have the same name, so
+/// nobody goes on before all are done, and only one removes what others may be removing too.
+void PendingSave::remove_what_was_written() {
+  pace_.hurry();
+  if (job_.valid()) job_.wait();
+  std::error_code ignored;  // what made the save fail is told; the litter is removed when the next run starts
+  if (task_.part) fs::remove(task_.temporary / part_name(*task_.part, task_.index.parts.size()), ignored);
+  group_.barrier()->wait();
+  if (group_.rank() == 0)
+    fs::remove_all(task_.temporary, ignored);
+  else
+    fs::remove(task_.temporary, ignored);  // if nothing is left in it
+  group_.barrier()->wait();
+}
+
+SaveOutcome PendingSave::failed(const std::string& error) {
+  remove_what_was_written();
+  return {.step = task_.index.step, .path = {}, .error = error};
 }
 
 std::optional<SaveOutcome> PendingSave::poll() {

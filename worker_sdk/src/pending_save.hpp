@@ -1,6 +1,6 @@
 // A save that several ranks make together, step by step: each writes its part in a thread of its own, then rank 0
-// publishes the checkpoint in one of its own; the ranks agree on how far they are by all-reduces that the caller's thread
-// makes, so that the order of the group's calls is the same everywhere.
+// publishes the checkpoint in one of its own, if it finds all of them; the ranks agree on how far they are by
+// all-reduces that the caller's thread makes, so that the order of the group's calls is the same everywhere.
 #pragma once
 
 #include <future>
@@ -43,18 +43,22 @@ class PendingSave {
 
  private:
   enum class Phase : std::uint8_t { writing, publishing };
-  /// What a thread has done: an empty error means well.
+  /// What a thread has done.
   struct Done {
     IndexedPart part;
-    std::string error;
+    std::string error;  ///< empty: it went well; else as all ranks are told, with the rank
   };
 
   Done write_part();
+  std::string of_this_rank(const std::string& error) const;
   Done publish() const;
   void ask();
   std::optional<SaveOutcome> take_answer();
   std::optional<SaveOutcome> advance();
-  SaveOutcome failed();
+  std::string different_steps() const;
+  std::string first_error();
+  void remove_what_was_written();
+  SaveOutcome failed(const std::string& error);
 
   ProcessGroup& group_;
   SaveTask task_;
@@ -62,6 +66,7 @@ class PendingSave {
   Phase phase_ = Phase::writing;
   std::future<Done> job_;     ///< while it runs
   std::optional<Done> done_;  ///< of this phase
+  std::vector<int> writers_;  ///< the ranks that wrote the parts
   std::shared_ptr<std::vector<std::int64_t>> report_;
   std::shared_ptr<Work> answer_;  ///< an all-reduce of `report_` under way
   int polls_ = 0;                 ///< the same on every rank

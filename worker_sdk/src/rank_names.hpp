@@ -1,6 +1,9 @@
 // How the ranks of a group are called in messages: by their ranks in the world, whatever their place in the group.
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <string>
 #include <vector>
 
@@ -12,5 +15,10 @@ struct RankNames {
 
   int operator()(int rank) const { return world.empty() ? rank : world[static_cast<std::size_t>(rank)]; }
 };
+
+/// "rank 1", "ranks 0, 2".
+inline std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
 
 }  // namespace muster::worker

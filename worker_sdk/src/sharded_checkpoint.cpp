@@ -1,7 +1,6 @@
 #include "muster/worker/sharded_checkpoint.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "worker_sdk/src/group_texts.hpp"
 #include "worker_sdk/src/pace.hpp"
 #include "worker_sdk/src/pending_save.hpp"
+#include "worker_sdk/src/shared_folder.hpp"
 #include "worker_sdk/src/slice_plan.hpp"
 #include "worker_sdk/src/snapshot.hpp"
 
@@ -90,6 +90,7 @@ struct ShardedCheckpoint::Impl {
 
   void agree();
   std::vector<TensorRef> own_rows() const;
+  std::string why_not_shared() const;
   SaveTask task(std::int64_t step, const Facts& facts) const;
   std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
   struct NeededPart {
@@ -121,6 +122,14 @@ std::vector<TensorRef> ShardedCheckpoint::Impl::own_rows() const {
     if (slice.saves && slice.rows > 0)
       tensors.push_back({slice.name, slice.type, shape_of_slice(slice.shape, slice.rows), slice.data});
   return tensors;
+}
+
+/// Only where a part is written by another rank than rank 0, which publishes it.
+std::string ShardedCheckpoint::Impl::why_not_shared() const {
+  const auto& parts = plan.part_of_rank;
+  if (std::none_of(parts.begin() + 1, parts.end(), [](const auto& part) { return part.has_value(); }))
+    return {};
+  return worker::why_not_shared(group, folder, parts[static_cast<std::size_t>(group.rank())].has_value());
 }
 
 SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) const {
@@ -238,11 +247,15 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
   if (!error.empty()) throw CheckpointError(error);
   std::array<std::int64_t, 1> count{static_cast<std::int64_t>(steps.size())};
   group.broadcast(buffer_of(std::span<std::int64_t>(count)), 0)->wait();
-  if (count[0] == 0) return std::nullopt;
+  if (count[0] == 0) {
+    // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
+    if (const auto apart = impl_->why_not_shared(); !apart.empty()) throw CheckpointError(apart);
+    return std::nullopt;
+  }
   steps.resize(static_cast<std::size_t>(count[0]));
   group.broadcast(buffer_of(std::span(steps)), 0)->wait();
 
-  std::vector<std::string> skipped;
+  std::vector<SkippedCheckpoint> skipped;
   for (auto step : steps) {
     std::string index_text;
     std::string why_not;
@@ -253,14 +266,14 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
     std::optional<LoadedCheckpoint> loaded;
     if (why_not.empty()) loaded = impl_->load(step, index_text, refuse, why_not);
     if (loaded) {
-      loaded->skipped = std::move(skipped);
+      loaded->skipped = texts_of(skipped);
       return loaded;
     }
-    skipped.push_back(step_name(step) + ": " + why_not);
+    skipped.push_back({step, why_not});
   }
-  throw CheckpointError(fmt::format(
-      "{}: none of its {} checkpoints can be used ({}); move the folder away to start from the beginning",
-      impl_->folder.string(), steps.size(), fmt::join(skipped, "; ")));
+  if (const auto apart = impl_->why_not_shared(); !apart.empty())
+    throw none_usable(impl_->folder, skipped, apart);
+  throw none_usable(impl_->folder, skipped);
 }
 
 void ShardedCheckpoint::start_save(std::int64_t step, const Facts& facts) {

@@ -19,8 +19,8 @@
 //   }
 //   if (auto outcome = checkpoint.finish()) tell(*outcome);
 //
-// All ranks that save or load rows must see the same folder (a shared disk). Every call is a collective one: all ranks
-// make the same calls in the same order.
+// All ranks that save or load rows must see the same folder (a shared disk). Rank 0 publishes nothing of which it does
+// not see every part. Every call is a collective one: all ranks make the same calls in the same order.
 #pragma once
 
 #include <functional>
@@ -70,11 +70,12 @@ class ShardedCheckpoint {
 
   /// As CheckpointStore::load_newest, and the same answer on every rank. Each part is compared with its checksum by one
   /// of the ranks that need it, while it is read. `why_not` says of a checkpoint's facts why this run
-  /// cannot go on from it, or nothing; such a one is skipped too.
+  /// cannot go on from it, or nothing; such a one is skipped too. Where there is nothing to load and several ranks save,
+  /// a CheckpointError names those that do not see rank 0's folder: what they save could not be loaded.
   std::optional<LoadedCheckpoint> load_newest(const std::function<std::string(const Facts&)>& why_not = {});
 
   /// Copies the slices and returns; they may change from then on. No other save may be under way. `facts` count on
-  /// rank 0. What goes wrong later is in the outcome.
+  /// rank 0. What goes wrong later is in the outcome, also that the ranks did not all name the same step.
   void start_save(std::int64_t step, const Facts& facts);
   /// A save is under way: poll() and finish() are of use.
   bool saving() const;
