@@ -11,6 +11,7 @@ const std::string all_reduce = "all_reduce #42 (sum, 1000 x F32)";
 
 Failure timeout_of_rank_0() {
   Failure failure;
+  failure.rank = 0;
   failure.own = {.operation = all_reduce, .timed_out = true, .lost = {}};
   failure.timeout = 1500ms;
   failure.waited_for = 3;
@@ -20,6 +21,7 @@ Failure timeout_of_rank_0() {
 
 Failure loss_of_rank_0(std::vector<int> closed) {
   Failure failure;
+  failure.rank = 0;
   failure.own = {.operation = all_reduce, .timed_out = false, .lost = closed};
   failure.waited_for = 3;
   failure.asked = closed;
@@ -59,6 +61,15 @@ TEST(FailureReport, ADeadRankIsKnownFromAnothersLastWords) {
   auto failure = loss_of_rank_0({1});
   failure.last_words[1] = {.operation = all_reduce, .timed_out = false, .lost = {2}};
   EXPECT_EQ(sentence(failure), all_reduce + ": lost the connection to rank 2");
+}
+
+TEST(FailureReport, AnotherCallInTheSamePlaceComesFirstAndNobodyNamesItself) {
+  auto failure = loss_of_rank_0({1, 2});
+  failure.last_words[1] = {.operation = "barrier #42", .timed_out = false, .lost = {0, 2}};
+  EXPECT_EQ(sentence(failure), all_reduce + ": rank 1 is in barrier #42; lost the connection to rank 2");
+  failure.last_words[1].operation = "all_reduce #41 (sum, 1 x F32)";  // behind, because rank 2 is dead
+  EXPECT_EQ(sentence(failure),
+            all_reduce + ": lost the connection to rank 2; rank 1 is in all_reduce #41 (sum, 1 x F32)");
 }
 
 TEST(FailureReport, AnothersTimeoutIsNamedAsTheCause) {

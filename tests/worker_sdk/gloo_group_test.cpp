@@ -320,6 +320,21 @@ TEST(GlooGroup, ShapesThatDifferTimeOutAndAreBothNamed) {
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("1000 x F32"), HasSubstr("999 x F32"))));
 }
 
+TEST(GlooGroup, CountsThatDifferInABroadcastAreBothNamedBeforeWhoHasLeft) {
+  const auto errors = errors_of_ranks(
+      3,
+      [](ProcessGroup& group) {
+        std::vector<float> values(group.rank() == 1 ? 20 : 10);
+        group.broadcast(buffer(values), 0)->wait();
+      },
+      1s);
+  EXPECT_THAT(errors[0], AllOf(testing::StartsWith("broadcast #1 (from rank 0, 10 x F32)"),
+                               HasSubstr(": rank 1 is in broadcast #1 (from rank 0, 20 x F32)"),
+                               testing::Not(HasSubstr("ranks 0")), testing::Not(HasSubstr("to rank 0"))));
+  EXPECT_THAT(errors[1], HasSubstr("20 x F32"));
+  EXPECT_EQ(errors[2], "");
+}
+
 TEST(GlooGroup, ARankThatLeavesFailsTheOthersAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   const auto errors = errors_of_ranks(

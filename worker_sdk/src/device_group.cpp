@@ -138,6 +138,7 @@ class DeviceGroup : public ProcessGroup {
 
   std::string explain(const Cause& cause) {
     Failure failure;
+    failure.rank = options_.names(rank());
     failure.own = {.operation = cause.operation, .timed_out = !cause.fault, .lost = {}};
     failure.timeout = options_.collective_timeout;
     failure.waited_for = options_.names(rank());

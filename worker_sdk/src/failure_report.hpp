@@ -23,6 +23,7 @@ std::string encode_last_words(const LastWords& words);
 std::optional<LastWords> decode_last_words(const std::string& text);
 
 struct Failure {
+  int rank = -1;  ///< this one
   LastWords own;
   std::chrono::milliseconds timeout{0};
   int waited_for = 0;                   ///< the rank whose message did not come or go
@@ -32,6 +33,8 @@ struct Failure {
 
 /// "all_reduce #42 (sum, 1000 x F32) timed out after 10 s: rank 2 has not arrived; rank 3 is in barrier #41".
 /// "all_reduce #42 (sum, 1000 x F32): lost the connection to rank 2".
+/// "all_reduce #42 (sum, 1000 x F32): rank 1 is in barrier #42; lost the connection to rank 2": another call in the
+/// same place is the cause, and who has gone may only have been done.
 std::string sentence(const Failure& failure);
 
 }  // namespace muster::worker

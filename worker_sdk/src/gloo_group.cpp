@@ -39,6 +39,7 @@ class Breakage {
     const std::lock_guard lock(mutex_);
     if (why_) return CollectiveError(operation.text + ": the group is broken: " + *why_);
     Failure failure;
+    failure.rank = names()(options_.mesh.rank);
     failure.own = {.operation = operation.text, .timed_out = error.timed_out, .lost = {}};
     failure.timeout = options_.collective_timeout;
     failure.waited_for = names()(error.peer);
