@@ -37,6 +37,15 @@ TEST(Operation, SaysOfWhatWhereThatIsTold) {
   EXPECT_EQ(message(1, 0, 1, named, Direction::send).tag, message(1, 0, 1, buffer, Direction::receive).tag);
 }
 
+TEST(Operation, UnevenCountsAreSaid) {
+  const Buffer buffer{nullptr, 3, ElementType::f32};
+  const std::array<std::size_t, 2> counts{1, 2};
+  EXPECT_EQ(uneven_text(buffer, counts), "3 x F32, counts [1, 2]");
+  EXPECT_EQ(uneven_text(buffer.named("rows"), counts), "3 x F32, counts [1, 2], rows");
+  EXPECT_EQ(uneven_text(buffer, std::array<std::size_t, 17>{1, 2}),
+            "3 x F32, counts [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...]");
+}
+
 TEST(Operation, BothEndsOfAMessageHaveTheSameTag) {
   const Buffer buffer{nullptr, 5, ElementType::i64};
   const auto sent = message(2, 0, 3, buffer, Direction::send);

@@ -18,7 +18,7 @@ std::string text_of(Record record) {
   return {begin, ::strnlen(begin, record.size() - sizeof(Operation::tag))};
 }
 
-/// The same text with another tag: what the text does not show differs.
+/// The same text with another tag: what the text does not show, the counts of many ranks, differs.
 std::string text_of(Record record, bool ambiguous) {
   return text_of(record) + (ambiguous ? " with counts of its own" : "");
 }

@@ -74,7 +74,7 @@ class CheckedGroup : public ProcessGroup {
                                           std::span<const std::size_t> counts) override {
     check_uneven(input, output, counts, rank(), size());
     const std::vector<std::size_t> kept(counts.begin(), counts.end());
-    return queue("all_gather_uneven", text_of(output), counts,
+    return queue("all_gather_uneven", uneven_text(output, counts), counts,
                  [this, input = Kept(input), output = Kept(output), kept] {
                    return group_->all_gather_uneven(input.get(), output.get(), kept);
                  });
@@ -139,7 +139,8 @@ class CheckedGroup : public ProcessGroup {
     const auto work = side_->all_gather(buffer_of(own), buffer_of(all));
     try {
       if (work->wait_for(options_.slow_after)) return;
-      const std::string slow = absent(sequence);
+      const std::string missing = absent(sequence);
+      const std::string slow = missing.empty() ? "all ranks have called it, not all have answered" : missing;
       const auto waited = [&] { return std::chrono::duration<double>(steady_clock::now() - start).count(); };
       say(fmt::format("{} has waited {:.1f} s: {}", operation.text, waited(), slow));
       work->wait();

@@ -70,7 +70,7 @@ class DeviceGroup : public ProcessGroup {
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
     check_uneven(input, output, counts, rank(), size());
-    return start("all_gather_uneven", text_of(output), counts,
+    return start("all_gather_uneven", uneven_text(output, counts), counts,
                  [&] { return communicator_->all_gather_uneven(input, output, counts); });
   }
   std::shared_ptr<Work> barrier() override { throw std::logic_error("a device group has no barrier"); }

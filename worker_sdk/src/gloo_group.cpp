@@ -123,13 +123,13 @@ class GlooGroup : public ProcessGroup {
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
     check_parts("all_gather", output, input, size());
     const std::vector<std::size_t> counts(static_cast<std::size_t>(size()), input.count);
-    return gather("all_gather", input, output, counts);
+    return gather("all_gather", text_of(output), input, output, counts);
   }
 
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
     check_uneven(input, output, counts, rank(), size());
-    return gather("all_gather_uneven", input, output, counts);
+    return gather("all_gather_uneven", uneven_text(output, counts), input, output, counts);
   }
 
   std::shared_ptr<Work> barrier() override {
@@ -183,7 +183,7 @@ class GlooGroup : public ProcessGroup {
                  everyone_else_, std::move(body));
   }
 
-  std::shared_ptr<Work> gather(std::string_view kind, Buffer input, Buffer output,
+  std::shared_ptr<Work> gather(std::string_view kind, const std::string& text, Buffer input, Buffer output,
                                std::span<const std::size_t> counts) {
     std::vector<Chunk> chunks;
     for (auto count : counts)
@@ -194,7 +194,7 @@ class GlooGroup : public ProcessGroup {
         std::memcpy(all.data + chunks[own].begin * all.element_bytes, input.data, input.bytes());
       worker::all_gather(call, all, chunks);
     };
-    return collect(kind, text_of(output), body, counts);
+    return collect(kind, text, body, counts);
   }
 
   std::shared_ptr<Work> queue(Lane& lane, Operation operation, std::vector<int> others, Body body) {

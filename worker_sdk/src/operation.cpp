@@ -1,7 +1,10 @@
 #include "worker_sdk/src/operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
+
+#include <algorithm>
 
 namespace muster::worker {
 
@@ -30,6 +33,14 @@ std::string reduce_text(const Buffer& buffer, ReduceOp op) {
 
 std::string broadcast_text(int root, const Buffer& buffer) {
   return fmt::format("from rank {}, {}", root, text_of(buffer));
+}
+
+std::string uneven_text(const Buffer& output, std::span<const std::size_t> counts) {
+  constexpr std::size_t max_shown = 16;
+  const auto shown = counts.first(std::min(counts.size(), max_shown));
+  return fmt::format("{} x {}, counts [{}{}]{}{}", output.count, name_of(output.type), fmt::join(shown, ", "),
+                     shown.size() < counts.size() ? ", ..." : "", output.what.empty() ? "" : ", ",
+                     output.what);
 }
 
 Operation collective(std::string_view name, std::uint64_t sequence, const std::string& details,

@@ -22,6 +22,8 @@ std::string_view text_of(ReduceOp op);
 
 std::string reduce_text(const Buffer& buffer, ReduceOp op);  ///< "sum, 1000 x F32"
 std::string broadcast_text(int root, const Buffer& buffer);  ///< "from rank 0, 1000 x F32"
+/// "3 x F32, counts [1, 2]"; of many ranks the first ones' counts.
+std::string uneven_text(const Buffer& output, std::span<const std::size_t> counts);
 
 /// `details` as above; may be empty. `counts` where ranks bring different ones. `group` is empty for the world.
 Operation collective(std::string_view name, std::uint64_t sequence, const std::string& details,
