@@ -194,6 +194,48 @@ TEST(CheckedGroup, ASlowRankIsNamedWhileTheOthersWaitAndAllGoOnWhenItComes) {
               testing::Contains(HasSubstr("rank 2: all_reduce #2 (sum, 10 x F32) goes on after ")));
 }
 
+TEST(CheckedGroup, UnevenCountsThatDifferAreSaid) {
+  const auto errors = errors_of_checked_ranks(2, [](ProcessGroup& group) {
+    const std::vector<std::size_t> counts =
+        group.rank() == 0 ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{2, 1};
+    std::vector<float> values(1);
+    std::vector<float> all(3);
+    group.all_gather_uneven(buffer_of(std::span(values)), buffer_of(std::span(all)), counts)->wait();
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("rank 0 calls all_gather_uneven #1 (3 x F32, counts [1, 2]); "
+                                     "rank 1 calls all_gather_uneven #1 (3 x F32, counts [2, 1])")));
+}
+
+TEST(CheckedGroup, WhoWaitsForARankThatHasClosedTheGroupSaysSomething) {
+  Lines lines;
+  std::promise<void> closed;
+  const auto errors = errors_of_checked_ranks(
+      2,
+      [&](ProcessGroup& group) {
+        if (group.rank() == 0) {
+          group.abort();
+          EXPECT_THROW(group.barrier()->wait(), CollectiveError);
+          return closed.set_value();
+        }
+        closed.get_future().wait();
+        group.barrier()->wait();
+      },
+      lines, 100ms);
+  EXPECT_THAT(errors[1], HasSubstr("barrier #1: "));
+  EXPECT_THAT(lines.all(), Each(HasSubstr("s: all ranks have called it, not all have answered")));
+}
+
+TEST(CheckedGroup, MemoryThatCannotBeUsedIsRefusedAtOnce) {
+  const auto errors = errors_of_checked_ranks(2, [](ProcessGroup& group) {
+    float value = 0;
+    EXPECT_THROW((void)group.broadcast({.count = 1}, 0), std::invalid_argument);
+    EXPECT_THROW((void)group.all_reduce({.data = &value, .count = 1, .place = Place::device}, ReduceOp::sum),
+                 std::invalid_argument);
+    all_reduce(group);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(CheckedGroup, AfterAMismatchEveryCallFailsWithTheCause) {
   const auto errors = errors_of_checked_ranks(2, [](ProcessGroup& group) {
     std::vector<float> values(group.rank() == 0 ? 1 : 2);

@@ -247,6 +247,19 @@ TEST(GlooGroup, CallsThatCannotBeRightBreakNothing) {
     EXPECT_THROW((void)group.all_gather_uneven(buffer(three), buffer(three), wrong), std::invalid_argument);
     EXPECT_THROW((void)group.send(buffer(three), group.rank()), std::invalid_argument);
     EXPECT_THROW((void)group.receive(buffer(three), 7), std::invalid_argument);
+    const Buffer nowhere{.count = 3};
+    Buffer on_device = buffer(three);
+    on_device.place = Place::device;
+    std::vector<float> six(6);
+    for (const Buffer& unusable : {nowhere, on_device}) {
+      EXPECT_THROW((void)group.broadcast(unusable, 0), std::invalid_argument);
+      EXPECT_THROW((void)group.all_reduce(unusable, ReduceOp::sum), std::invalid_argument);
+      EXPECT_THROW((void)group.send(unusable, 1 - group.rank()), std::invalid_argument);
+      EXPECT_THROW((void)group.receive(unusable, 1 - group.rank()), std::invalid_argument);
+      EXPECT_THROW((void)group.all_gather(unusable, buffer(six)), std::invalid_argument);
+      EXPECT_THROW((void)group.reduce_scatter(buffer(six), unusable, ReduceOp::sum), std::invalid_argument);
+    }
+    group.broadcast({.count = 0}, 0)->wait();
     group.barrier()->wait();
   });
   EXPECT_THAT(errors, Each(IsEmpty()));

@@ -36,6 +36,8 @@ TEST(SingleGroup, RefusesWhatABiggerGroupWould) {
   EXPECT_THROW((void)group->broadcast(buffer(two), 1), std::invalid_argument);
   EXPECT_THROW((void)group->all_gather(buffer(two), buffer(three)), std::invalid_argument);
   EXPECT_THROW((void)group->send(buffer(two), 1), std::invalid_argument);
+  EXPECT_THROW((void)group->broadcast({.count = 2}, 0), std::invalid_argument);
+  EXPECT_THROW((void)group->all_gather(buffer(two), {.count = 2}), std::invalid_argument);
 }
 
 }  // namespace

@@ -19,6 +19,20 @@ void check_same_type(const char* name, const Buffer& a, const Buffer& b) {
 
 }  // namespace
 
+void check_memory(const Buffer& buffer, Takes takes) {
+  if (buffer.count == 0) return;
+  if (!buffer.data) refuse(fmt::format("{} at a null pointer", text_of(buffer)));
+  if (buffer.place == Place::device && takes == Takes::host)
+    refuse(fmt::format(
+        "{} on a device: this group takes the host's memory alone; give WorkerOptions an accelerator",
+        text_of(buffer)));
+}
+
+void check_memory(const Buffer& input, const Buffer& output, Takes takes) {
+  check_memory(input, takes);
+  check_memory(output, takes);
+}
+
 void check_rank(const char* what, int rank, int size) {
   if (rank < 0 || rank >= size)
     refuse(fmt::format("{} {}: a rank from 0 to {} is expected", what, rank, size - 1));

@@ -7,6 +7,12 @@
 
 namespace muster::worker {
 
+/// Which memory a group can use.
+enum class Takes : std::uint8_t { host, host_and_device };
+
+/// That there is memory, and of a kind that the group takes.
+void check_memory(const Buffer& buffer, Takes takes);
+void check_memory(const Buffer& input, const Buffer& output, Takes takes);
 void check_rank(const char* what, int rank, int size);
 void check_reduce(const Buffer& buffer, ReduceOp op);
 /// `whole` has `size` times the elements of `part`.

@@ -47,16 +47,19 @@ class CheckedGroup : public ProcessGroup {
   std::string backend() const override { return group_->backend(); }
 
   std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
+    check_memory(buffer, options_.takes);
     check_rank("root", root, size());
     return queue("broadcast", broadcast_text(options_.names(root), buffer), {},
                  [this, kept = Kept(buffer), root] { return group_->broadcast(kept.get(), root); });
   }
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
+    check_memory(buffer, options_.takes);
     check_reduce(buffer, op);
     return queue("all_reduce", reduce_text(buffer, op), {},
                  [this, kept = Kept(buffer), op] { return group_->all_reduce(kept.get(), op); });
   }
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
+    check_memory(input, output, options_.takes);
     check_reduce(input, op);
     check_parts("reduce_scatter", input, output, size());
     return queue("reduce_scatter", reduce_text(output, op), {},
@@ -65,6 +68,7 @@ class CheckedGroup : public ProcessGroup {
                  });
   }
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
+    check_memory(input, output, options_.takes);
     check_parts("all_gather", output, input, size());
     return queue("all_gather", text_of(output), {}, [this, input = Kept(input), output = Kept(output)] {
       return group_->all_gather(input.get(), output.get());
@@ -72,6 +76,7 @@ class CheckedGroup : public ProcessGroup {
   }
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
+    check_memory(input, output, options_.takes);
     check_uneven(input, output, counts, rank(), size());
     const std::vector<std::size_t> kept(counts.begin(), counts.end());
     return queue("all_gather_uneven", uneven_text(output, counts), counts,
@@ -83,9 +88,11 @@ class CheckedGroup : public ProcessGroup {
     return queue("barrier", "", {}, [this] { return group_->barrier(); });
   }
   std::shared_ptr<Work> send(Buffer buffer, int destination) override {
+    check_memory(buffer, options_.takes);
     return group_->send(buffer, destination);
   }
   std::shared_ptr<Work> receive(Buffer buffer, int source) override {
+    check_memory(buffer, options_.takes);
     return group_->receive(buffer, source);
   }
 

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "muster/worker/process_group.hpp"
+#include "worker_sdk/src/arguments.hpp"
 #include "worker_sdk/src/key_value_store.hpp"
 #include "worker_sdk/src/rank_names.hpp"
 
@@ -25,6 +26,7 @@ namespace muster::worker {
 struct CheckOptions {
   std::string prefix;  ///< of this group's keys in the store
   RankNames names;
+  Takes takes = Takes::host;  ///< what `group` does
   std::chrono::milliseconds slow_after{10'000};
   /// Gets one line for each rank that keeps the others waiting.
   std::function<void(const std::string&)> say;

@@ -97,12 +97,14 @@ class GlooGroup : public ProcessGroup {
   std::string backend() const override { return "gloo"; }
 
   std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
+    check_memory(buffer, Takes::host);
     check_rank("root", root, size());
     return collect("broadcast", broadcast_text(name(root), buffer),
                    [=](const Call& call) { worker::broadcast(call, elements(buffer), buffer.count, root); });
   }
 
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
+    check_memory(buffer, Takes::host);
     check_reduce(buffer, op);
     return collect("all_reduce", reduce_text(buffer, op), [=, n = size()](const Call& call) {
       worker::all_reduce(call, elements(buffer), buffer.count, reduce_function(buffer.type, op));
@@ -111,6 +113,7 @@ class GlooGroup : public ProcessGroup {
   }
 
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
+    check_memory(input, output, Takes::host);
     check_reduce(input, op);
     check_parts("reduce_scatter", input, output, size());
     return collect("reduce_scatter", reduce_text(output, op), [=, n = size()](const Call& call) {
@@ -121,6 +124,7 @@ class GlooGroup : public ProcessGroup {
   }
 
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
+    check_memory(input, output, Takes::host);
     check_parts("all_gather", output, input, size());
     const std::vector<std::size_t> counts(static_cast<std::size_t>(size()), input.count);
     return gather("all_gather", text_of(output), input, output, counts);
@@ -128,6 +132,7 @@ class GlooGroup : public ProcessGroup {
 
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
+    check_memory(input, output, Takes::host);
     check_uneven(input, output, counts, rank(), size());
     return gather("all_gather_uneven", uneven_text(output, counts), input, output, counts);
   }
@@ -137,6 +142,7 @@ class GlooGroup : public ProcessGroup {
   }
 
   std::shared_ptr<Work> send(Buffer buffer, int destination) override {
+    check_memory(buffer, Takes::host);
     check_peer("destination", destination);
     auto& stream = sends_[destination];
     return queue(stream.lane,
@@ -146,6 +152,7 @@ class GlooGroup : public ProcessGroup {
   }
 
   std::shared_ptr<Work> receive(Buffer buffer, int source) override {
+    check_memory(buffer, Takes::host);
     check_peer("source", source);
     auto& stream = receives_[source];
     return queue(stream.lane,

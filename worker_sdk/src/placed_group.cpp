@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "worker_sdk/src/arguments.hpp"
 #include "worker_sdk/src/staged_work.hpp"
 
 namespace muster::worker {
@@ -24,18 +25,21 @@ class PlacedGroup : public ProcessGroup {
   }
 
   std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
+    check_memory(buffer, Takes::host_and_device);
     if (buffer.place == Place::host) return host_->broadcast(buffer, root);
     if (device_) return device_->broadcast(buffer, root);
     auto stage = root == rank() ? filled(buffer) : std::make_shared<Stage>(buffer);
     return staged(host_->broadcast(stage->host(), root), root == rank() ? nullptr : stage, {stage});
   }
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
+    check_memory(buffer, Takes::host_and_device);
     if (buffer.place == Place::host) return host_->all_reduce(buffer, op);
     if (device_) return device_->all_reduce(buffer, op);
     auto stage = filled(buffer);
     return staged(host_->all_reduce(stage->host(), op), stage);
   }
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
+    check_memory(input, output, Takes::host_and_device);
     check_same_place(input, output);
     if (input.place == Place::host) return host_->reduce_scatter(input, output, op);
     if (device_) return device_->reduce_scatter(input, output, op);
@@ -44,6 +48,7 @@ class PlacedGroup : public ProcessGroup {
     return staged(host_->reduce_scatter(in->host(), out->host(), op), out, {in});
   }
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
+    check_memory(input, output, Takes::host_and_device);
     check_same_place(input, output);
     if (input.place == Place::host) return host_->all_gather(input, output);
     if (device_) return device_->all_gather(input, output);
@@ -53,6 +58,7 @@ class PlacedGroup : public ProcessGroup {
   }
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
+    check_memory(input, output, Takes::host_and_device);
     check_same_place(input, output);
     if (input.place == Place::host) return host_->all_gather_uneven(input, output, counts);
     if (device_) return device_->all_gather_uneven(input, output, counts);
@@ -62,11 +68,13 @@ class PlacedGroup : public ProcessGroup {
   }
   std::shared_ptr<Work> barrier() override { return host_->barrier(); }
   std::shared_ptr<Work> send(Buffer buffer, int destination) override {
+    check_memory(buffer, Takes::host_and_device);
     if (buffer.place == Place::host) return host_->send(buffer, destination);
     auto stage = filled(buffer);
     return staged(host_->send(stage->host(), destination), nullptr, {stage});
   }
   std::shared_ptr<Work> receive(Buffer buffer, int source) override {
+    check_memory(buffer, Takes::host_and_device);
     if (buffer.place == Place::host) return host_->receive(buffer, source);
     auto stage = std::make_shared<Stage>(buffer);
     return staged(host_->receive(stage->host(), source), stage);

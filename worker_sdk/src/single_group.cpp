@@ -21,25 +21,30 @@ class SingleGroup : public ProcessGroup {
   int size() const override { return 1; }
   std::string backend() const override { return "single"; }
 
-  std::shared_ptr<Work> broadcast(Buffer, int root) override {
+  std::shared_ptr<Work> broadcast(Buffer buffer, int root) override {
+    check_memory(buffer, Takes::host);
     check_rank("root", root, 1);
     return done();
   }
   std::shared_ptr<Work> all_reduce(Buffer buffer, ReduceOp op) override {
+    check_memory(buffer, Takes::host);
     check_reduce(buffer, op);
     return done();
   }
   std::shared_ptr<Work> reduce_scatter(Buffer input, Buffer output, ReduceOp op) override {
+    check_memory(input, output, Takes::host);
     check_reduce(input, op);
     check_parts("reduce_scatter", input, output, 1);
     return copy(input, output);
   }
   std::shared_ptr<Work> all_gather(Buffer input, Buffer output) override {
+    check_memory(input, output, Takes::host);
     check_parts("all_gather", output, input, 1);
     return copy(input, output);
   }
   std::shared_ptr<Work> all_gather_uneven(Buffer input, Buffer output,
                                           std::span<const std::size_t> counts) override {
+    check_memory(input, output, Takes::host);
     check_uneven(input, output, counts, 0, 1);
     return copy(input, output);
   }

@@ -135,6 +135,7 @@ std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& enviro
     formed = make_checked_group(std::move(formed), make_gloo(side, deadline), store,
                                 {.prefix = side.prefix,
                                  .names = members.names,
+                                 .takes = options.accelerator ? Takes::host_and_device : Takes::host,
                                  .slow_after = options.slow_rank_after,
                                  .say = print_line});
   }
