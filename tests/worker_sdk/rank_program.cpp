@@ -6,11 +6,16 @@
 //   groups    prints the sum of the ranks on its node, and of those across nodes
 //   mismatch  rank 0 calls a barrier, the others an all-reduce
 //   throw     throws a std::runtime_error
+//   lines     throws a std::runtime_error of two lines
+//   number    throws an int
 //   refuse    throws a std::invalid_argument
+//   group     makes a sub-group for each further argument, "NAME=RANK,RANK,...", and prints the sum of its ranks
 #include <unistd.h>
 
 #include <cstdio>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +51,18 @@ void groups(Worker& worker) {
   say("across", sum_of_ranks(worker, worker.cross_node_group()));
 }
 
+void sub_groups(Worker& worker, int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    std::istringstream text(argv[i]);
+    std::string name;
+    std::string number;
+    std::getline(text, name, '=');
+    std::vector<int> ranks;
+    while (std::getline(text, number, ',')) ranks.push_back(std::stoi(number));
+    say(name.c_str(), sum_of_ranks(worker, worker.sub_group(name, ranks)));
+  }
+}
+
 void mismatch(Worker& worker) {
   if (worker.is_rank_zero()) worker.process_group().barrier()->wait();
   sum(worker);
@@ -69,6 +86,9 @@ int body(int argc, char** argv) {
   if (mode == "groups") groups(worker);
   if (mode == "mismatch") mismatch(worker);
   if (mode == "throw") throw std::runtime_error("the disk: on fire");
+  if (mode == "lines") throw std::runtime_error("the disk:\r\n  on fire\n");
+  if (mode == "number") throw 5;
+  if (mode == "group") sub_groups(worker, argc, argv);
   if (mode == "refuse") throw std::invalid_argument("--epochs -1: at least 0 is needed");
   if (mode == "absent") {
     worker.process_group();

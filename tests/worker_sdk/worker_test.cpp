@@ -33,7 +33,8 @@ constexpr auto patience = 100s;
 class Rank {
  public:
   Rank(const std::string& mode, int rank, int size, std::uint16_t port, bool agent_store,
-       const std::filesystem::path& folder, const std::vector<std::string>& more = {})
+       const std::filesystem::path& folder, const std::vector<std::string>& more = {},
+       const std::vector<std::string>& arguments = {})
       : error_file_(folder / ("error-" + std::to_string(rank) + ".json")),
         stderr_file_(folder / ("stderr-" + std::to_string(rank))) {
     std::vector<std::string> environment{
@@ -46,7 +47,9 @@ class Rank {
     environment.insert(environment.end(), more.begin(), more.end());
     for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"})
       if (const char* value = ::getenv(name)) environment.push_back(std::string(name) + "=" + value);
-    spawn({std::string(MUSTER_BIN_DIR) + "/worker_sdk_rank", mode}, environment);
+    std::vector<std::string> command{std::string(MUSTER_BIN_DIR) + "/worker_sdk_rank", mode};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    spawn(std::move(command), environment);
   }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -160,6 +163,16 @@ class Job {
     }
   }
 
+  /// With as many ranks as there are lists of further arguments.
+  Job(const std::string& mode, const std::vector<std::vector<std::string>>& arguments)
+      : store_(std::make_unique<StoreHost>("127.0.0.1", 0)) {
+    const auto size = static_cast<int>(arguments.size());
+    for (int rank = 0; rank < size; ++rank)
+      ranks_.push_back(std::make_unique<Rank>(mode, rank, size, store_->port(), true, folder_.path(),
+                                              std::vector<std::string>{},
+                                              arguments[static_cast<std::size_t>(rank)]));
+  }
+
   Rank& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -240,6 +253,53 @@ TEST(Worker, GroupsOfANodeAndAcrossNodes) {
       EXPECT_EQ(job[rank].exit_code(), 0) << job[rank].errors();
     }
   }
+}
+
+TEST(Worker, SubGroupsOfAnyNameKeepApart) {
+  const std::vector<std::string> groups{"a=0,1", "a/check=0,1", "node 0=0,1"};
+  Job job("group", {groups, groups});
+  for (int rank : {0, 1}) {
+    for (const char* line : {"a 1", "a/check 1", "node 0 1"}) EXPECT_EQ(job[rank].line(), line);
+    EXPECT_EQ(job[rank].exit_code(), 0) << job[rank].errors();
+  }
+}
+
+TEST(Worker, AListThatCannotBeRightIsRefusedAtOnce) {
+  const auto start = steady_clock::now();
+  for (const auto& [list, why] : std::vector<std::pair<std::string, std::string>>{
+           {"0,99", "ranks [0, 99]: there is no rank 99; expected ranks from 0 to 1"},
+           {"-1,0", "ranks [-1, 0]: there is no rank -1; expected ranks from 0 to 1"},
+           {"0,0,1", "ranks [0, 0, 1]: expected ascending order, each rank once"},
+           {"1", "ranks [1]: rank 0, which makes the call, is not among them"}}) {
+    const test::TemporaryFolder folder;
+    Rank rank("group", 0, 2, 1, true, folder.path(), {}, {"g=" + list});
+    EXPECT_EQ(rank.exit_code(), 2);
+    EXPECT_EQ(rank.errors(), "rank 0: group g: " + why + "\n");
+  }
+  EXPECT_LT(steady_clock::now() - start, 60s) << "the time to join is 120 s";
+}
+
+TEST(Worker, ListsThatDifferAreBothNamed) {
+  const auto start = steady_clock::now();
+  Job job("group", {{"g=0,1"}, {"g=0,1,2"}, {"g=1,2"}});
+  const std::vector<std::string> expected{"rank 0 makes it of ranks [0, 1], rank 1 of [0, 1, 2]",
+                                          "rank 1 makes it of ranks [0, 1, 2], rank 0 of [0, 1]",
+                                          "rank 2 makes it of ranks [1, 2], rank 1 of [0, 1, 2]"};
+  for (int rank : {0, 1, 2}) {
+    EXPECT_EQ(job[rank].exit_code(), 2);
+    EXPECT_EQ(job[rank].errors(), "rank " + std::to_string(rank) +
+                                      ": group g: " + expected[static_cast<std::size_t>(rank)] +
+                                      "; expected the same list on all of its ranks\n");
+  }
+  EXPECT_LT(steady_clock::now() - start, 60s) << "the time to join is 120 s";
+}
+
+TEST(Worker, ANameStandsForOneList) {
+  Job job("group", {{"g=0,1", "g=0"}, {"g=0,1", "g=0,1"}});
+  EXPECT_EQ(job[0].exit_code(), 2);
+  EXPECT_EQ(
+      job[0].errors(),
+      "rank 0: group g: it was made of ranks [0, 1], now ranks [0] are asked for; expected another name\n");
 }
 
 TEST(Worker, NodesOfDifferentSizesHaveNoGroupsAcross) {

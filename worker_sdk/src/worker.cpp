@@ -13,6 +13,7 @@
 #include "worker_sdk/src/checked_group.hpp"
 #include "worker_sdk/src/device_group.hpp"
 #include "worker_sdk/src/gloo_group.hpp"
+#include "worker_sdk/src/group_members.hpp"
 #include "worker_sdk/src/local_address.hpp"
 #include "worker_sdk/src/placed_group.hpp"
 #include "worker_sdk/src/single_group.hpp"
@@ -48,16 +49,11 @@ struct Members {
   int size = 1;
 };
 
-Members members_of(const std::string& name, std::span<const int> ranks, int own) {
-  const auto place = std::find(ranks.begin(), ranks.end(), own);
-  const bool ascending =
-      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
-  if (place == ranks.end() || !ascending)
-    throw std::invalid_argument(
-        fmt::format("group {}: its ranks must be in ascending order and have rank {} among them", name, own));
-  return {.prefix = "group/" + name,
+/// `own` is among them.
+Members members_of(std::string prefix, const std::string& name, std::span<const int> ranks, int own) {
+  return {.prefix = std::move(prefix),
           .names = {.group = name, .world = {ranks.begin(), ranks.end()}},
-          .rank = static_cast<int>(place - ranks.begin()),
+          .rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), own) - ranks.begin()),
           .size = static_cast<int>(ranks.size())};
 }
 
@@ -73,15 +69,25 @@ struct Worker::Impl {
   std::unique_ptr<StoreHost> host;
   std::shared_ptr<StoreLink> store;
   std::unique_ptr<ProcessGroup> world;
-  std::map<std::string, std::unique_ptr<ProcessGroup>> groups;
+  struct SubGroup {
+    std::vector<int> ranks;
+    std::unique_ptr<ProcessGroup> group;
+  };
+  std::map<std::string, SubGroup> groups;  ///< by the name that the caller has given
+  std::map<std::string, std::unique_ptr<ProcessGroup>>
+      by_place;                     ///< of nodes and across them, by their keys' prefix
   std::vector<WorkerPlace> places;  ///< by rank; empty until somebody asks
 
+  steady_clock::time_point join_deadline() const { return steady_clock::now() + options.join_timeout; }
   void connect(const Environment& environment, steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> make_gloo(const Members& members, steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> with_accelerator(std::unique_ptr<ProcessGroup> group, const Members& members,
                                                  steady_clock::time_point deadline);
-  std::unique_ptr<ProcessGroup> make_group(const Environment& environment, const Members& members);
+  std::unique_ptr<ProcessGroup> make_group(const Environment& environment, const Members& members,
+                                           steady_clock::time_point deadline);
   void learn_places(const Environment& environment, ProcessGroup& group);
+  ProcessGroup& group_by_place(const Environment& environment, const std::string& name,
+                               std::span<const int> ranks);
 };
 
 void Worker::Impl::connect(const Environment& environment, steady_clock::time_point deadline) {
@@ -123,9 +129,8 @@ std::unique_ptr<ProcessGroup> Worker::Impl::with_accelerator(std::unique_ptr<Pro
   return make_placed_group(std::move(group), std::move(device), *options.accelerator);
 }
 
-std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& environment,
-                                                       const Members& members) {
-  const auto deadline = steady_clock::now() + options.join_timeout;
+std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& environment, const Members& members,
+                                                       steady_clock::time_point deadline) {
   if (members.size == 1) return with_accelerator(make_single_group(), members, deadline);
   connect(environment, deadline);
   auto formed = with_accelerator(make_gloo(members, deadline), members, deadline);
@@ -153,6 +158,16 @@ void Worker::Impl::learn_places(const Environment& environment, ProcessGroup& gr
     places.push_back({.group_rank = all[i], .local_rank = all[i + 1]});
 }
 
+/// Their keys lie apart from those of groups that the caller names, whatever these are called.
+ProcessGroup& Worker::Impl::group_by_place(const Environment& environment, const std::string& name,
+                                           std::span<const int> ranks) {
+  const auto prefix = "place/" + name;
+  auto& group = by_place[prefix];
+  if (!group)
+    group = make_group(environment, members_of(prefix, name, ranks, environment.rank), join_deadline());
+  return *group;
+}
+
 Worker::Worker(Environment environment, WorkerOptions options)
     : environment_(std::move(environment)), impl_(std::make_unique<Impl>(options)) {
   impl_->agent = AgentChannel::connect(environment_);
@@ -168,26 +183,40 @@ ProcessGroup& Worker::process_group() {
   if (!impl_->world)
     impl_->world = impl_->make_group(
         environment_,
-        {.prefix = "world", .names = {}, .rank = environment_.rank, .size = environment_.world_size});
+        {.prefix = "world", .names = {}, .rank = environment_.rank, .size = environment_.world_size},
+        impl_->join_deadline());
   return *impl_->world;
 }
 
 ProcessGroup& Worker::node_group() {
   impl_->learn_places(environment_, process_group());
   const auto ranks = ranks_on_node(impl_->places, environment_.rank);
-  return sub_group(fmt::format("node {}", environment_.group_rank), ranks);
+  return impl_->group_by_place(environment_, fmt::format("node {}", environment_.group_rank), ranks);
 }
 
 ProcessGroup& Worker::cross_node_group() {
   impl_->learn_places(environment_, process_group());
   const auto ranks = ranks_across_nodes(impl_->places, environment_.rank);
-  return sub_group(fmt::format("local rank {}", environment_.local_rank), ranks);
+  return impl_->group_by_place(environment_, fmt::format("local rank {}", environment_.local_rank), ranks);
 }
 
 ProcessGroup& Worker::sub_group(const std::string& name, std::span<const int> ranks) {
-  auto& group = impl_->groups[name];
-  if (!group) group = impl_->make_group(environment_, members_of(name, ranks, environment_.rank));
-  return *group;
+  const int own = environment_.rank;
+  check_members(name, ranks, own, environment_.world_size);
+  auto& made = impl_->groups[name];
+  if (made.group && !std::equal(ranks.begin(), ranks.end(), made.ranks.begin(), made.ranks.end()))
+    throw std::invalid_argument(
+        fmt::format("group {}: it was made of ranks {}, now ranks {} are asked for; expected another name",
+                    name, list_text(made.ranks), list_text(ranks)));
+  if (made.group) return *made.group;
+  const auto deadline = impl_->join_deadline();
+  if (ranks.size() > 1) impl_->connect(environment_, deadline);
+  if (impl_->store) leave_members(*impl_->store, name, ranks, own);
+  if (ranks.size() > 1) compare_members(*impl_->store, name, ranks, own, deadline);
+  made = {
+      .ranks = {ranks.begin(), ranks.end()},
+      .group = impl_->make_group(environment_, members_of(members_prefix(name), name, ranks, own), deadline)};
+  return *made.group;
 }
 
 void Worker::progress(std::int64_t step) {
