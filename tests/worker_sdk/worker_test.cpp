@@ -335,6 +335,23 @@ TEST(Worker, AnErrorIsPrintedInOneLineAndWrittenForTheLauncher) {
   EXPECT_NEAR(static_cast<double>(seconds), static_cast<double>(now), 60);
 }
 
+TEST(Worker, AnErrorOfSeveralLinesIsPrintedInOne) {
+  const test::TemporaryFolder folder;
+  Rank rank("lines", 1, 2, 1, true, folder.path());
+  EXPECT_EQ(rank.exit_code(), 1);
+  EXPECT_EQ(rank.errors(), "rank 1: the disk:;   on fire\n");
+  EXPECT_EQ(rank.error_message(), "std::runtime_error: the disk:\r\n  on fire\n");
+}
+
+TEST(Worker, WhatIsThrownAndNoExceptionIsAnErrorToo) {
+  const test::TemporaryFolder folder;
+  Rank rank("number", 1, 2, 1, true, folder.path());
+  EXPECT_EQ(rank.exit_code(), 1);
+  const std::string what = "a thrown int, which is no std::exception and says nothing more";
+  EXPECT_EQ(rank.errors(), "rank 1: " + what + "\n");
+  EXPECT_EQ(rank.error_message(), "int: " + what);
+}
+
 TEST(Worker, AWrongArgumentIsExitCode2) {
   const test::TemporaryFolder folder;
   Rank rank("refuse", 0, 2, 1, true, folder.path());

@@ -39,13 +39,30 @@ void write_error_file(const char* path, const std::string& text) {
 
 enum class TryingAgain { may_help, is_useless };
 
-void report(const std::exception& error, TryingAgain trying_again) {
+/// The lines of a text one after the other in one.
+std::string one_line(const std::string& text) {
+  std::string line;
+  bool at_break = false;
+  for (const char letter : text) {
+    const bool is_break = letter == '\n' || letter == '\r';
+    if (!is_break && at_break && !line.empty()) line += "; ";
+    if (!is_break) line += letter;
+    at_break = is_break;
+  }
+  return line;
+}
+
+/// `what` stands in the error file as it is.
+void report(const std::string& type, const std::string& what, TryingAgain trying_again) {
   const bool permanent = trying_again == TryingAgain::is_useless;
   const char* rank = std::getenv("RANK");
-  fmt::print(stderr, "rank {}: {}\n", rank ? rank : "0", error.what());
+  fmt::print(stderr, "rank {}: {}\n", rank ? rank : "0", one_line(what));
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
-  if (path && *path)
-    write_error_file(path, error_json(readable_name(typeid(error)), error.what(), unix_seconds(), permanent));
+  if (path && *path) write_error_file(path, error_json(type, what, unix_seconds(), permanent));
+}
+
+void report(const std::exception& error, TryingAgain trying_again) {
+  report(readable_name(typeid(error)), error.what(), trying_again);
 }
 
 }  // namespace
@@ -62,6 +79,14 @@ int run_main(int (*body)(int, char**), int argc, char** argv) {
     return 1;
   } catch (const std::exception& error) {
     report(error, TryingAgain::may_help);
+    return 1;
+  } catch (const abi::__forced_unwind&) {  // the thread is being cancelled: that is no error and must go on
+    throw;
+  } catch (...) {
+    const auto* type = abi::__cxa_current_exception_type();
+    const auto name = type ? readable_name(*type) : std::string("something");
+    report(name, fmt::format("a thrown {}, which is no std::exception and says nothing more", name),
+           TryingAgain::may_help);
     return 1;
   }
 }

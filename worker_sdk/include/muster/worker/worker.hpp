@@ -92,7 +92,7 @@ class Worker {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Runs a worker's main: an exception that escapes is printed as one line on stderr ("rank 1: what: why"),
+/// Runs a worker's main: an exception that escapes, of any type, is printed as one line on stderr ("rank 1: what: why"),
 /// written to TORCHELASTIC_ERROR_FILE in torchrun's format, and gives exit code 1. A std::invalid_argument (a wrong
 /// option, bad data) gives 2, a PermanentError 1, and both say in the file that trying again cannot help: muster then
 /// restarts nothing.
