@@ -28,7 +28,8 @@ ShardingGroups groups_for(ShardingStrategy strategy, worker::Worker& worker) {
   return {.shard = world, .replicate = alone};
 }
 
-void print_memory(const FsdpMlpOptions& options, const StateMemory& memory, int ranks) {
+/// `parts` is how many ranks share one copy of the state.
+void print_memory(const FsdpMlpOptions& options, const StateMemory& memory, int ranks, int parts) {
   constexpr double kMegabyte = 1e6;
   constexpr int kBytesOfAdam = 16;
   const auto megabytes = [](auto bytes) { return static_cast<double>(bytes) / kMegabyte; };
@@ -39,8 +40,8 @@ void print_memory(const FsdpMlpOptions& options, const StateMemory& memory, int 
       "largest unit {:.1f} MB)\n",
       text_of(options.sharding.strategy), ranks, text_of_type(options.sharding.precision.parameters),
       text_of_type(options.sharding.precision.reduction), memory.parameters, megabytes(memory.kept),
-      megabytes(memory.most_whole), megabytes(memory.most()), ranks,
-      megabytes(kBytesOfAdam * memory.parameters / ranks), megabytes(memory.largest_unit));
+      megabytes(memory.most_whole), megabytes(memory.most()), parts,
+      megabytes(kBytesOfAdam * memory.parameters / parts), megabytes(memory.largest_unit));
   std::fflush(stdout);
 }
 
@@ -70,7 +71,8 @@ int train(int argc, char** argv) {
 
   auto& group = worker.process_group();
   check_agreement(group, describe(options), parameters);
-  FullySharded sharded(model, groups_for(options.sharding.strategy, worker), options.sharding);
+  const auto groups = groups_for(options.sharding.strategy, worker);
+  FullySharded sharded(model, groups, options.sharding);
   Adam optimizer(sharded.parameters(), {.learning_rate = trainer.schedule.rate,
                                         .weight_decay = options.weight_decay,
                                         .kind = WeightDecay::decoupled});
@@ -87,7 +89,8 @@ int train(int argc, char** argv) {
       {sharded, sharded, optimizer, group, train_set, test_set, checkpointer, report, supervision, device},
       trainer.fit);
   fit.run();
-  if (speaks && !trainer.quiet) print_memory(options, sharded.memory(optimizer), group.size());
+  if (speaks && !trainer.quiet)
+    print_memory(options, sharded.memory(optimizer), group.size(), groups.shard.size());
   if (fit.drained()) return worker.drained(fit.saved_step());
 
   sharded.with_whole_parameters([&] {

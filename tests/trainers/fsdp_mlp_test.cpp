@@ -1,6 +1,7 @@
 // The program itself, on a small data set made by the test.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,12 +32,9 @@ class FsdpMlp : public testing::Test {
 
   /// Runs a world to its end; the exit codes by rank. The global batch is the same in worlds of all sizes.
   std::vector<int> run_world(int size, const Arguments& more, int ranks_per_node = 1000) {
-    Arguments args = {"--data-dir",       data().string(),
-                      "--epochs",         "2",
-                      "--hidden-dim",     "24",
-                      "--layers",         "4",
-                      "--batch-size",     std::to_string(kGlobalBatch / size),
-                      "--min-num-params", "1000"};
+    Arguments args = {"--data-dir", data().string(), "--epochs",
+                      "2",          "--batch-size",  std::to_string(kGlobalBatch / size)};
+    args.insert(args.end(), model_.begin(), model_.end());
     args.insert(args.end(), more.begin(), more.end());
     std::vector<std::unique_ptr<TrainerProcess>> ranks;
     for (int rank = 0; rank < size; ++rank) {
@@ -63,6 +61,7 @@ class FsdpMlp : public testing::Test {
 
   TemporaryFolder folder_;
   ReservedPort port_;
+  Arguments model_ = {"--hidden-dim", "24", "--layers", "4", "--min-num-params", "1000"};
 };
 
 const Arguments kSingle = {"--param-dtype", "fp32", "--reduce-dtype", "fp32"};
@@ -104,6 +103,46 @@ TEST_F(FsdpMlp, ByDefaultItShardsAllAndTravelsInBfloat16) {
                     HasSubstr("fsdp_mlp: FULL_SHARD over 2 ranks, parameters bf16, reduction bf16: 20290 "
                               "parameters; this rank's model state takes"),
                     HasSubstr("16 bytes x parameters / 2 = 0.2 MB")));
+}
+
+/// The number before the `place`-th " MB" of the line on memory.
+double megabytes_printed(const std::string& output, int place) {
+  auto line = output.substr(std::min(output.find("model state takes"), output.size()));
+  std::size_t end = 0;
+  for (int i = 0; i <= place; ++i) end = line.find(" MB", end + 1);
+  if (end == std::string::npos) return std::nan("");
+  return std::stod(line.substr(line.rfind(' ', end - 1) + 1));
+}
+
+TEST_F(FsdpMlp, TheMemoryItPrintsIsItsShareAndOneUnitInEveryStrategyThatShards) {
+  model_ = {"--hidden-dim", "512", "--layers", "12", "--min-num-params", "100000"};
+  constexpr int kKept = 0;
+  constexpr int kMost = 2;
+  constexpr int kShare = 3;
+  constexpr int kUnit = 4;
+  for (int size : {2, 4}) {
+    for (const char* strategy : {"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "SHARD_OPTIMIZER"}) {
+      for (const auto& types : {Arguments{}, kSingle}) {
+        SCOPED_TRACE(testing::Message() << strategy << " " << size << (types.empty() ? " bf16" : " fp32"));
+        const std::string name = strategy;
+        const bool hybrid = name == "HYBRID_SHARD";
+        const auto args = with(types, {"--strategy", name, "--max-steps", "2"});
+        ASSERT_EQ(run_world(size, args, hybrid ? 2 : 1000),
+                  std::vector<int>(static_cast<std::size_t>(size), 0))
+            << errors();
+        const auto text = output();
+        EXPECT_THAT(text, HasSubstr(hybrid || size == 2 ? "parameters / 2 = " : "parameters / 4 = "));
+        constexpr double kMillionParameters = (784 * 512 + 10 * 512 * 512 + 512 * 10 + 11 * 512 + 10) / 1e6;
+        const double whole_by_name = kMillionParameters * (name == "SHARD_GRAD_OP"     ? 4
+                                                           : name == "SHARD_OPTIMIZER" ? 8
+                                                                                       : 0);
+        const double bound =
+            1.15 * (megabytes_printed(text, kShare) + whole_by_name + megabytes_printed(text, kUnit));
+        EXPECT_LE(megabytes_printed(text, kMost), bound) << text;
+        EXPECT_GT(megabytes_printed(text, kMost), megabytes_printed(text, kKept));
+      }
+    }
+  }
 }
 
 TEST_F(FsdpMlp, ItsStepsAndItsBytesAreTheSameInEveryRun) {

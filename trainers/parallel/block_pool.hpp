@@ -34,6 +34,16 @@ class BlockPool {
   std::int64_t most_held_bytes_ = 0;
 };
 
+/// One pool for each of the sizes that a sharded unit needs: a part that took a whole unit's block would have another one
+/// made for the unit.
+struct UnitPools {
+  explicit UnitPools(Device& device) : wholes(device), parts(device) {}
+  std::int64_t most_held_bytes() const { return wholes.most_held_bytes() + parts.most_held_bytes(); }
+
+  BlockPool wholes;  ///< all parts of a unit
+  BlockPool parts;   ///< one rank's
+};
+
 /// Never freed.
 void keep_until_the_process_ends(Tensor& block);
 

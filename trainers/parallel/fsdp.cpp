@@ -32,7 +32,7 @@ FullySharded::FullySharded(Sequential& model, ShardingGroups groups, ShardingOpt
     : model_(model),
       groups_(groups),
       options_(options),
-      pool_(device_of(model)),
+      pools_(device_of(model)),
       frees_after_forward_(options.strategy == ShardingStrategy::full_shard ||
                            options.strategy == ShardingStrategy::hybrid_shard) {
   make_units();
@@ -52,7 +52,7 @@ void FullySharded::make_units() {
     const UnitOptions unit_options{.precision = options_.precision,
                                    .keep_whole = keeps_whole(options_.strategy),
                                    .has_flag = units_.empty()};  // the last whose gradients are reduced
-    unit.state = std::make_unique<ShardedUnit>(unit.parameters, groups_, unit_options, pool_);
+    unit.state = std::make_unique<ShardedUnit>(unit.parameters, groups_, unit_options, pools_);
     units_.push_back(std::move(unit));
   }
 }
@@ -186,7 +186,7 @@ void FullySharded::with_whole_parameters(const std::function<void()>& use) {
 
 StateMemory FullySharded::memory(Optimizer& optimizer) const {
   constexpr std::int64_t kFloatBytes = sizeof(float);
-  StateMemory memory{.most_whole = pool_.most_held_bytes()};
+  StateMemory memory{.most_whole = pools_.most_held_bytes()};
   for (const auto& unit : units_) {
     memory.parameters += unit.state->whole_count();
     memory.kept += unit.state->kept_bytes();

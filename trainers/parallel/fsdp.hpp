@@ -92,7 +92,7 @@ class FullySharded final : public Module, public Parallelism {
   Sequential& model_;
   ShardingGroups groups_;
   ShardingOptions options_;
-  BlockPool pool_;  // before the units, which give back to it
+  UnitPools pools_;  // before the units, which give back to it
   std::vector<Unit> units_;
   bool frees_after_forward_;
   bool in_no_sync_ = false;

@@ -23,10 +23,10 @@ void wait_for(std::shared_ptr<worker::Work>& work) {
 }  // namespace
 
 ShardedUnit::ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGroups groups,
-                         UnitOptions options, BlockPool& pool)
+                         UnitOptions options, UnitPools& pools)
     : groups_(groups),
       options_(options),
-      pool_(pool),
+      pools_(pools),
       device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()),
       values_name_(numbers_of("values", parameters)),
       gradients_name_(numbers_of("gradients", parameters)) {
@@ -37,14 +37,13 @@ ShardedUnit::ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGrou
 
 ShardedUnit::~ShardedUnit() {
   for (auto& entry : entries_) entry.whole->on_gradient_ready = nullptr;
-  pool_.give_back(incoming_, gathering_);
-  pool_.give_back(outgoing_, gathering_);
-  pool_.give_back(to_reduce_, scattering_);
+  pools_.wholes.give_back(incoming_, gathering_);
+  pools_.parts.give_back(outgoing_, gathering_);
+  pools_.wholes.give_back(to_reduce_, scattering_);
   const auto last = replicating_ ? replicating_ : scattering_;
   const auto under_way = [](const auto& work) { return work && !work->done(); };
   if (under_way(gathering_)) keep_until_the_process_ends(masters_);
   if (under_way(last)) keep_until_the_process_ends(own_gradients_);
-  pool_.give_back(reduced_, last);
 }
 
 void ShardedUnit::lay_out(const std::vector<Parameter*>& parameters) {
@@ -106,10 +105,10 @@ void ShardedUnit::show_gradients(const Tensor& block) {
 
 void ShardedUnit::start_gather_as(ElementType type) {
   if (type != ElementType::f32) {
-    outgoing_ = pool_.take(bytes_of(type, part_count_));
+    outgoing_ = pools_.parts.take(bytes_of(type, part_count_));
     store_numbers(device_, type, outgoing_.data(), 0, masters_.data(), part_count_);
   }
-  incoming_ = pool_.take(bytes_of(type, part_count_ * parts()));
+  incoming_ = pools_.wholes.take(bytes_of(type, part_count_ * parts()));
   gathering_ =
       groups_.shard.all_gather(buffer_of(type == ElementType::f32 ? masters_ : outgoing_, type, part_count_),
                                buffer_of(incoming_, type, part_count_ * parts()).named(values_name_));
@@ -117,8 +116,8 @@ void ShardedUnit::start_gather_as(ElementType type) {
 
 void ShardedUnit::finish_gather_as(ElementType type) {
   wait_for(gathering_);
-  pool_.give_back(outgoing_);
-  if (!options_.keep_whole) whole_values_ = pool_.take(bytes_of(ElementType::f32, whole_count_));
+  pools_.parts.give_back(outgoing_);
+  if (!options_.keep_whole) whole_values_ = pools_.wholes.take(bytes_of(ElementType::f32, whole_count_));
   show_values(whole_values_);
   for (auto& entry : entries_) {
     for (int part = 0; part < parts(); ++part) {
@@ -127,7 +126,7 @@ void ShardedUnit::finish_gather_as(ElementType type) {
                    entry.whole->value.data() + rows.first * entry.columns, rows.count * entry.columns);
     }
   }
-  pool_.give_back(incoming_);
+  pools_.wholes.give_back(incoming_);
   gathered_ = true;
 }
 
@@ -159,12 +158,13 @@ void ShardedUnit::release() {
   if (!gathered_) return;
   gathered_ = false;
   for (auto& entry : entries_) entry.whole->value = Tensor();
-  if (!options_.keep_whole && !values_in_place()) pool_.give_back(whole_values_);
+  if (!options_.keep_whole && !values_in_place()) pools_.wholes.give_back(whole_values_);
 }
 
 void ShardedUnit::make_room() {
   if (gradients_in_place()) return show_gradients(own_gradients_);
-  if (whole_gradients_.count() == 0) whole_gradients_ = pool_.take(bytes_of(ElementType::f32, whole_count_));
+  if (whole_gradients_.count() == 0)
+    whole_gradients_ = pools_.wholes.take(bytes_of(ElementType::f32, whole_count_));
   show_gradients(whole_gradients_);
 }
 
@@ -194,35 +194,40 @@ void ShardedUnit::start_reduce(bool flag) {
     return;
   }
   const auto type = options_.precision.reduction;
-  to_reduce_ = pool_.take(bytes_of(type, part_count_ * parts()));
+  to_reduce_ = pools_.wholes.take(bytes_of(type, part_count_ * parts()));
   pack_gradients(to_reduce_.data(), flag);
   for (auto& entry : entries_) entry.whole->gradient = Tensor();
-  if (!options_.keep_whole) pool_.give_back(whole_gradients_);
-  if (type != ElementType::f32) reduced_ = pool_.take(bytes_of(type, part_count_));
+  if (!options_.keep_whole) pools_.wholes.give_back(whole_gradients_);
   scattering_ = groups_.shard.reduce_scatter(
       buffer_of(to_reduce_, type, part_count_ * parts()),
-      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_)
-          .named(gradients_name_),
-      worker::ReduceOp::average);
+      buffer_of(own_gradients_, type, part_count_).named(gradients_name_), worker::ReduceOp::average);
 }
 
 void ShardedUnit::finish_scatter() {
   if (!scattering_) return;
   wait_for(scattering_);
-  pool_.give_back(to_reduce_);
-  const auto type = options_.precision.reduction;
+  pools_.wholes.give_back(to_reduce_);
   replicating_ = groups_.replicate.all_reduce(
-      buffer_of(type == ElementType::f32 ? own_gradients_ : reduced_, type, part_count_)
-          .named(gradients_name_),
+      buffer_of(own_gradients_, options_.precision.reduction, part_count_).named(gradients_name_),
       worker::ReduceOp::average);
 }
 
 void ShardedUnit::finish_reduce() {
   finish_scatter();
   wait_for(replicating_);
-  if (options_.precision.reduction == ElementType::f32) return;
-  load_numbers(device_, options_.precision.reduction, reduced_.data(), 0, own_gradients_.data(), part_count_);
-  pool_.give_back(reduced_);
+  if (options_.precision.reduction != ElementType::f32) widen_own_gradients();
+}
+
+/// They were reduced in their own memory, which is large enough for any type: memory beside it would be held from the
+/// first unit's reduction to the end of the step, for every unit, where copies of the state are averaged. So it takes a
+/// copy, of one unit at a time.
+void ShardedUnit::widen_own_gradients() {
+  const auto type = options_.precision.reduction;
+  const auto bytes = bytes_of(type, part_count_);
+  auto narrow = pools_.parts.take(bytes);
+  device_.copy(narrow.data(), own_gradients_.data(), static_cast<std::size_t>(bytes));
+  load_numbers(device_, type, narrow.data(), 0, own_gradients_.data(), part_count_);
+  pools_.parts.give_back(narrow);
 }
 
 bool ShardedUnit::flag_was_raised() const {

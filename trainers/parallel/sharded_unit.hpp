@@ -35,7 +35,7 @@ class ShardedUnit {
  public:
   /// Takes over the parameters' values: from here on rank 0's are everyone's. A collective call. All must outlive it.
   ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGroups groups, UnitOptions options,
-              BlockPool& pool);
+              UnitPools& pools);
   ~ShardedUnit();
   ShardedUnit(const ShardedUnit&) = delete;
   ShardedUnit& operator=(const ShardedUnit&) = delete;
@@ -82,6 +82,7 @@ class ShardedUnit {
   void start_gather_as(worker::ElementType type);
   void finish_gather_as(worker::ElementType type);
   void pack_gradients(void* to, bool flag);
+  void widen_own_gradients();
   int parts() const { return groups_.shard.size(); }
   bool alone() const { return parts() == 1; }
   /// The whole values are the master copy itself; the gradients are reduced where they are written.
@@ -94,7 +95,7 @@ class ShardedUnit {
 
   ShardingGroups groups_;
   UnitOptions options_;
-  BlockPool& pool_;
+  UnitPools& pools_;
   Device& device_;
   std::vector<Entry> entries_;
   std::vector<ParameterShard> shards_;
@@ -104,7 +105,7 @@ class ShardedUnit {
   std::int64_t whole_count_ = 0;
 
   Tensor masters_;        ///< this rank's part of the values
-  Tensor own_gradients_;  ///< and of the gradients
+  Tensor own_gradients_;  ///< and of the gradients; while they are reduced, in the type that they travel in
   Tensor raised_;         ///< the flag, as it is packed
   Tensor whole_values_;   ///< empty while they are not here, unless kept
   Tensor whole_gradients_;
@@ -114,8 +115,7 @@ class ShardedUnit {
   Tensor outgoing_;  ///< this rank's part, as it travels
   Tensor incoming_;  ///< all parts
   std::shared_ptr<worker::Work> gathering_;
-  Tensor to_reduce_;  ///< all parts
-  Tensor reduced_;    ///< this rank's, where it is not own_gradients_
+  Tensor to_reduce_;  ///< all parts; this rank's arrives in own_gradients_
   std::shared_ptr<worker::Work> scattering_;
   std::shared_ptr<worker::Work> replicating_;
 };

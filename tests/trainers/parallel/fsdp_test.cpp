@@ -285,15 +285,25 @@ TEST(FullySharded, AnUnusedParameterIsAClearError) {
 /// Layers of one size, so that units are: 64 x 64 + 64 each.
 const std::vector<std::int64_t> kEqualWidths(9, 64);
 
+struct MemoryPlan {
+  int nodes = 1;
+  int ranks_per_node = 1;
+  ShardingStrategy strategy = full_shard;
+  Prefetch prefetch = Prefetch::none;
+  MixedPrecision precision = {};
+};
+
 /// What the ranks hold at most during steps, beside what they keep.
-StateMemory memory_of(ShardingStrategy strategy, int ranks, Prefetch prefetch) {
-  GlooWorld world(1, ranks);
+StateMemory memory_of(const MemoryPlan& plan) {
+  GlooWorld world(plan.nodes, plan.ranks_per_node);
   StateMemory memory;
   world.run([&](RankGroups& groups) {
     auto model = multi_layer_perceptron(kEqualWidths, 0);
-    FullySharded sharded(
-        model, groups_for(strategy, groups),
-        {.strategy = strategy, .precision = {}, .min_num_params = 4000, .prefetch = prefetch});
+    FullySharded sharded(model, groups_for(plan.strategy, groups),
+                         {.strategy = plan.strategy,
+                          .precision = plan.precision,
+                          .min_num_params = 4000,
+                          .prefetch = plan.prefetch});
     EXPECT_EQ(sharded.unit_count(), 8U);
     Adam optimizer(sharded.parameters());
     Tensor input({2, 64});
@@ -309,29 +319,65 @@ StateMemory memory_of(ShardingStrategy strategy, int ranks, Prefetch prefetch) {
   return memory;
 }
 
-TEST(FullySharded, FullShardTakesSixteenBytesAParameterOverTheRanksAndOneUnit) {
-  for (int ranks : {2, 4}) {
-    for (auto prefetch : {Prefetch::none, Prefetch::one_unit}) {
-      const auto memory = memory_of(full_shard, ranks, prefetch);
-      const auto share = 16.0 * static_cast<double>(memory.parameters) / ranks;
-      EXPECT_EQ(memory.parameters, 8 * (64 * 64 + 64));
-      EXPECT_EQ(memory.largest_unit, 8 * (64 * 64 + 64));
-      EXPECT_NEAR(static_cast<double>(memory.kept), share, 64);
-      EXPECT_LE(static_cast<double>(memory.most()),
-                1.15 * (share + static_cast<double>(memory.largest_unit)));
-      EXPECT_GT(memory.most_whole, memory.largest_unit / 2) << "a unit must have been whole";
+/// As strategy.hpp has it, for Adam; `parts` is how many ranks share one copy.
+double bytes_a_parameter(ShardingStrategy strategy, int parts) {
+  const double share = 16.0 / parts;
+  if (strategy == shard_grad_op) return share + 4;
+  if (strategy == shard_optimizer) return share + 8;
+  return share;
+}
+
+void expect_within_the_bound(const MemoryPlan& plan, const StateMemory& memory) {
+  const auto expected =
+      bytes_a_parameter(plan.strategy,
+                        plan.ranks_per_node * (plan.strategy == hybrid_shard ? 1 : plan.nodes)) *
+      static_cast<double>(memory.parameters);
+  EXPECT_EQ(memory.parameters, 8 * (64 * 64 + 64));
+  EXPECT_EQ(memory.largest_unit, 8 * (64 * 64 + 64));
+  EXPECT_LE(static_cast<double>(memory.most()), 1.15 * (expected + static_cast<double>(memory.largest_unit)));
+  EXPECT_GE(memory.most_whole, memory.largest_unit / 4) << "a unit must have travelled";
+}
+
+TEST(FullySharded, EveryStrategyThatShardsTakesItsShareAndOneUnitAtEveryPrecision) {
+  for (const int ranks : {2, 4}) {
+    for (const auto strategy : {full_shard, shard_grad_op, hybrid_shard, shard_optimizer}) {
+      for (const auto prefetch : {Prefetch::none, Prefetch::one_unit}) {
+        for (const auto parameters : {ElementType::f32, ElementType::bf16}) {
+          for (const auto reduction : {ElementType::f32, ElementType::bf16}) {
+            const MemoryPlan plan{.nodes = strategy == hybrid_shard ? 2 : 1,
+                                  .ranks_per_node = ranks,
+                                  .strategy = strategy,
+                                  .prefetch = prefetch,
+                                  .precision = {.parameters = parameters, .reduction = reduction}};
+            SCOPED_TRACE(testing::Message() << ranks << " ranks, strategy " << static_cast<int>(strategy)
+                                            << (prefetch == Prefetch::none ? "" : ", prefetching")
+                                            << (parameters == ElementType::bf16 ? ", bf16 parameters" : "")
+                                            << (reduction == ElementType::bf16 ? ", bf16 reduction" : ""));
+            expect_within_the_bound(plan, memory_of(plan));
+          }
+        }
+      }
     }
   }
 }
 
+TEST(FullySharded, FullShardKeepsSixteenBytesAParameterOverTheRanks) {
+  for (const int ranks : {2, 4}) {
+    const auto memory = memory_of({.ranks_per_node = ranks});
+    EXPECT_NEAR(static_cast<double>(memory.kept), 16.0 * static_cast<double>(memory.parameters) / ranks, 64);
+    EXPECT_GT(memory.most_whole, memory.largest_unit / 2) << "a unit must have been whole";
+  }
+}
+
 TEST(FullySharded, EachStrategyKeepsWhatItsNameSays) {
-  const auto bytes_a_parameter = [](const StateMemory& memory) {
+  const auto kept = [](ShardingStrategy strategy) {
+    const auto memory = memory_of({.ranks_per_node = 4, .strategy = strategy});
     return static_cast<double>(memory.kept) / static_cast<double>(memory.parameters);
   };
-  EXPECT_NEAR(bytes_a_parameter(memory_of(full_shard, 4, Prefetch::none)), 16.0 / 4, 0.01);
-  EXPECT_NEAR(bytes_a_parameter(memory_of(shard_grad_op, 4, Prefetch::none)), 16.0 / 4, 0.01);
-  EXPECT_NEAR(bytes_a_parameter(memory_of(shard_optimizer, 4, Prefetch::none)), 8 + 16.0 / 4, 0.01);
-  EXPECT_NEAR(bytes_a_parameter(memory_of(no_shard, 4, Prefetch::none)), 16, 0.01);
+  EXPECT_NEAR(kept(full_shard), 16.0 / 4, 0.01);
+  EXPECT_NEAR(kept(shard_grad_op), 16.0 / 4, 0.01);
+  EXPECT_NEAR(kept(shard_optimizer), 8 + 16.0 / 4, 0.01);
+  EXPECT_NEAR(kept(no_shard), 16, 0.01);
 }
 
 }  // namespace
