@@ -89,7 +89,7 @@ void DataParallel::check_all_ready() const {
     }
   }
   if (missing.empty()) return;
-  throw std::logic_error("rank " + std::to_string(group_.rank()) + ": no gradient for " + missing +
+  throw std::logic_error("no gradient for " + missing +
                          " in this step: every parameter must be used in every backward pass");
 }
 

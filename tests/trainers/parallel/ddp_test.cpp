@@ -141,7 +141,7 @@ TEST(DataParallel, AnUnusedParameterIsAClearError) {
       ddp.finish_gradients();
       FAIL();
     } catch (const std::logic_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 0: no gradient for 2.weight, 0.bias in this step"));
+      EXPECT_THAT(error.what(), testing::StartsWith("no gradient for 2.weight, 0.bias in this step"));
     }
   });
 }
