@@ -37,7 +37,7 @@ int train(int argc, char** argv) {
   for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
-  check_agreement(group, describe(options), parameters);
+  check_agreement(group, options.agreement, parameters, train_set, test_set);
   Adam optimizer(parameters, {.learning_rate = options.schedule.rate});
   const RunIdentity identity{.model = "mlp 784-256-10 relu, adam",
                              .samples = train_set.size(),

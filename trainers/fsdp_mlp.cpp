@@ -70,7 +70,7 @@ int train(int argc, char** argv) {
   for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
-  check_agreement(group, describe(options), parameters);
+  check_agreement(group, trainer.agreement, parameters, train_set, test_set);
   const auto groups = groups_for(options.sharding.strategy, worker);
   FullySharded sharded(model, groups, options.sharding);
   Adam optimizer(sharded.parameters(), {.learning_rate = trainer.schedule.rate,

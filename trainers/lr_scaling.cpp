@@ -8,7 +8,6 @@
 //   muster --nproc-per-node=4 lr_scaling --lr-scaling=linear    the last one, on four workers
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "muster/worker/worker.hpp"
@@ -17,6 +16,7 @@
 #include "trainers/parallel/ddp.hpp"
 #include "trainers/tensor/sequential.hpp"
 #include "trainers/training/model_file.hpp"
+#include "trainers/training/option_table.hpp"
 #include "trainers/training/options.hpp"
 #include "trainers/training/run_files.hpp"
 
@@ -36,9 +36,9 @@ TrainerProgram program(std::filesystem::path& data_file) {
   program.defaults.fit.epochs = 30;
   program.defaults.fit.order = Order::sequential;
   program.defaults.schedule.rate = 0.1;
-  program.add_options = [&data_file](CLI::App& app) {
-    app.remove_option(app.get_option("--data-dir"));
-    app.add_option(
+  program.add_options = [&data_file](OptionTable& table) {
+    table.remove("--data-dir");
+    table.own(
         "--data", data_file,
         "a safetensors file with x (rows, 64) F32 and y (rows) I64; by default 512 random rows of --seed");
   };
@@ -64,7 +64,7 @@ int train(int argc, char** argv) {
   for (auto* parameter : parameters) parameter->move_to(device);
 
   auto& group = worker.process_group();
-  check_agreement(group, describe(options), parameters);
+  check_agreement(group, options.agreement, parameters, data, data);
   Sgd optimizer(parameters, {.learning_rate = options.schedule.rate});
   const RunIdentity identity{.model = "mlp 64-32-10 relu, sgd",
                              .samples = data.size(),

@@ -54,6 +54,14 @@ class DdpMnist : public testing::Test {
     return codes;
   }
 
+  /// Runs two ranks with arguments of their own to their end.
+  std::vector<int> run_two(const Arguments& rank_zero, const Arguments& rank_one) {
+    TrainerProcess first(folder_.path(), rank_zero, RankPlace{0, 2, port_.port()});
+    TrainerProcess second(folder_.path(), rank_one, RankPlace{1, 2, port_.port()});
+    const int code = first.exit_code();
+    return {code, second.exit_code()};
+  }
+
   /// Runs a world of two until some line of rank 0's metrics, then kills one of them.
   void run_and_kill(int after_lines, int victim, Arguments args) {
     MetricsPipe pipe(folder_ / ("pipe-" + std::to_string(after_lines)), after_lines);
@@ -197,16 +205,53 @@ TEST_F(DdpMnist, ALossThatIsNoNumberStopsTheJobForGood) {
 }
 
 TEST_F(DdpMnist, RanksWithOtherOptionsAreToldBeforeTheyTrain) {
-  std::vector<std::unique_ptr<TrainerProcess>> ranks;
-  for (int rank = 0; rank < 2; ++rank)
-    ranks.push_back(std::make_unique<TrainerProcess>(
-        folder_.path(), arguments({"--seed", "1", "--max-steps", rank == 0 ? "3" : "4"}),
-        RankPlace{rank, 2, port_.port()}));
-  for (auto& rank : ranks) {
-    EXPECT_EQ(rank->exit_code(), 2);
-    EXPECT_THAT(rank->errors(),
-                HasSubstr("--max-steps: rank 1 has 4, rank 0 has 3; all ranks must be started"));
+  struct Case {
+    std::string option;
+    std::string value;
+    std::string sentence;
+  };
+  for (const auto& [option, value, sentence] :
+       {Case{"--max-steps", "=4", "rank 1 has 4, rank 0 has 0"},
+        Case{"--lr-decay", "=cosine", "rank 1 has cosine, rank 0 has constant"},
+        Case{"--warmup-steps", "=3", "rank 1 has 3, rank 0 has 0"},
+        Case{"--lr-scaling", "=linear", "rank 1 has linear, rank 0 has none"},
+        Case{"--base-workers", "=2", "rank 1 has 2, rank 0 has 1"},
+        Case{"--drop-last", "", "rank 1 has given, rank 0 has not given"},
+        Case{"--allow-nan", "", "rank 1 has given, rank 0 has not given"},
+        Case{"--checkpoint-wait", "", "rank 1 has given, rank 0 has not given"}}) {
+    EXPECT_EQ(run_two(arguments({}), arguments({option + value})), (std::vector<int>{2, 2})) << option;
+    for (const char* name : {"err-0", "err-1"})
+      EXPECT_THAT(read_text(folder_ / name),
+                  HasSubstr(option + ": " + sentence + "; all ranks must be started"));
   }
+}
+
+TEST_F(DdpMnist, RanksMayDifferInWhatIsTheirOwn) {
+  const auto copy = folder_ / "copy";
+  std::filesystem::copy(data(), copy);
+  const Arguments own = {"--data-dir",
+                         copy.string(),
+                         "--epochs",
+                         "2",
+                         "--batch-size",
+                         "8",
+                         "--prefetch",
+                         "2",
+                         "--quiet",
+                         "--metrics-file",
+                         (folder_ / "m").string()};
+  EXPECT_EQ(run_two(arguments({}), own), (std::vector<int>{0, 0})) << read_text(folder_ / "err-1");
+}
+
+TEST_F(DdpMnist, RanksWithOtherDataAreToldBeforeTheyTrain) {
+  const auto other = folder_ / "other";
+  std::filesystem::create_directory(other);
+  write_tiny_mnist(other, 100, 50);
+  const Arguments more = {"--data-dir", other.string(), "--epochs", "2", "--batch-size", "8"};
+  EXPECT_EQ(run_two(more, arguments({})), (std::vector<int>{2, 2}));
+  for (const char* name : {"err-0", "err-1"})
+    EXPECT_THAT(read_text(folder_ / name),
+                HasSubstr("training samples: rank 1 has 320, rank 0 has 100; all ranks must be started"));
 }
 
 TEST_F(DdpMnist, AFullDiskCostsNoTrainingUnlessThatIsAskedFor) {

@@ -183,6 +183,17 @@ TEST_F(FsdpMlp, WrongOptionsAreUsageErrorsThatSayWhatIsAllowed) {
   EXPECT_THAT(type.errors(), AllOf(HasSubstr("--param-dtype"), HasSubstr("bf16, fp32")));
 }
 
+TEST_F(FsdpMlp, RanksWithOtherWeightDecayAreToldBeforeTheyTrain) {
+  const Arguments args = {"--data-dir", data().string(), "--hidden-dim", "24", "--max-steps", "2"};
+  TrainerProcess first(folder_.path(), args, {0, 2, port_.port(), "fsdp_mlp"});
+  TrainerProcess second(folder_.path(), with(args, {"--weight-decay", "0.1"}),
+                        {1, 2, port_.port(), "fsdp_mlp"});
+  for (auto* rank : {&first, &second}) {
+    EXPECT_EQ(rank->exit_code(), 2);
+    EXPECT_THAT(rank->errors(), HasSubstr("--weight-decay: rank 1 has 0.1, rank 0 has 0.01; all ranks must"));
+  }
+}
+
 TEST_F(FsdpMlp, HybridShardingNeedsAsManyWorkersOnEachNode) {
   EXPECT_EQ(run_world(4, {"--strategy", "HYBRID_SHARD"}, 3), (std::vector<int>{2, 2, 2, 2}));
   EXPECT_THAT(errors(), HasSubstr("node 0 has 3 workers, node 1 has 1; start as many on each node"));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 
+#include "tests/trainers/listed_options.hpp"
 #include "tests/trainers/trainer_process.hpp"
 
 namespace muster::trainers {
@@ -59,6 +60,14 @@ TEST_F(LrScaling, GivesPyTorchsLosses) {
   // The same by accumulation, on one.
   EXPECT_NEAR(on_the_same(1, {"--batch-size", "256", "--lr", "0.4", "--keep", "global-batch"}), expected[2],
               1e-3);
+}
+
+TEST_F(LrScaling, OnlyFilesAndWhatIsSaidMayDifferFromRankToRank) {
+  TrainerProcess help(folder_.path(), {"--help"}, {.program = "lr_scaling"});
+  ASSERT_EQ(help.exit_code(), 0) << help.errors();
+  EXPECT_THAT(listed_options(help.output(), "May differ from rank to rank"),
+              testing::UnorderedElementsAre("--data", "--prefetch", "--init", "--export", "--metrics-file",
+                                            "--quiet"));
 }
 
 TEST_F(LrScaling, ShowsTheSameOnDataOfItsOwn) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "trainers/data/fingerprint.hpp"
 #include "trainers/data/idx.hpp"
 #include "trainers/tensor/vectorised.hpp"
 
@@ -68,6 +69,10 @@ ImageDataset ImageDataset::load(const fs::path& folder, Split split) {
   dataset.pixels_ = std::move(images.values);
   dataset.labels_ = std::move(labels.values);
   return dataset;
+}
+
+std::uint64_t ImageDataset::fingerprint() const {
+  return fingerprint_of(std::as_bytes(std::span(labels_)), fingerprint_of(std::as_bytes(std::span(pixels_))));
 }
 
 void ImageDataset::gather(std::span<const std::uint32_t> indices, Batch& batch) const {

@@ -24,6 +24,9 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
+  virtual std::int64_t features() const = 0;  ///< numbers in a sample
+  /// Of all samples and labels (data/fingerprint.hpp).
+  virtual std::uint64_t fingerprint() const = 0;
   /// The samples with these indices, in this order. May be called from several threads.
   virtual void gather(std::span<const std::uint32_t> indices, Batch& batch) const = 0;
 };
@@ -39,6 +42,8 @@ class ImageDataset final : public Dataset {
   static ImageDataset load(const std::filesystem::path& folder, Split split);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t features() const override { return kPixels; }
+  std::uint64_t fingerprint() const override;
   void gather(std::span<const std::uint32_t> indices, Batch& batch) const override;
 
  private:

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "muster/worker/safetensors.hpp"
+#include "trainers/data/fingerprint.hpp"
 #include "trainers/data/idx.hpp"
 #include "trainers/tensor/random.hpp"
 
@@ -81,6 +82,10 @@ TableDataset TableDataset::load(const std::filesystem::path& path, std::int64_t 
   std::vector<float> values(x.count());
   if (!values.empty()) std::memcpy(values.data(), x.data, x.bytes());
   return {std::move(values), labels_of(path, y, classes), features};
+}
+
+std::uint64_t TableDataset::fingerprint() const {
+  return fingerprint_of(std::as_bytes(std::span(labels_)), fingerprint_of(std::as_bytes(std::span(values_))));
 }
 
 void TableDataset::gather(std::span<const std::uint32_t> indices, Batch& batch) const {

@@ -20,6 +20,8 @@ class TableDataset final : public Dataset {
   static TableDataset load(const std::filesystem::path& file, std::int64_t features, std::int64_t classes);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t features() const override { return features_; }
+  std::uint64_t fingerprint() const override;
   void gather(std::span<const std::uint32_t> indices, Batch& batch) const override;
 
  private:

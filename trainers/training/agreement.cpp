@@ -35,6 +35,12 @@ Description describe(const std::vector<Parameter*>& parameters) {
   return description;
 }
 
+Description describe(const std::string& set, const Dataset& data) {
+  return {{set + " samples", std::to_string(data.size())},
+          {"numbers in a " + set + " sample", std::to_string(data.features())},
+          {"fingerprint of the " + set + " samples", fmt::format("{:016x}", data.fingerprint())}};
+}
+
 void check_agreement(worker::ProcessGroup& group, const Description& description) {
   const auto text = broadcast_text(group, nlohmann::json(description).dump(), 0);
   const auto own = difference(description, nlohmann::json::parse(text).get<Description>(), group.rank());
@@ -44,13 +50,15 @@ void check_agreement(worker::ProcessGroup& group, const Description& description
   const auto first = std::find(differs.begin(), differs.end(), 1);
   if (first == differs.end()) return;
   throw std::invalid_argument(broadcast_text(group, own, static_cast<int>(first - differs.begin())) +
-                              "; all ranks must be started with the same options");
+                              "; all ranks must be started with the same options and data");
 }
 
-void check_agreement(worker::ProcessGroup& group, Description options,
-                     const std::vector<Parameter*>& parameters) {
-  for (auto& tensor : describe(parameters)) options.push_back(std::move(tensor));
-  check_agreement(group, options);
+void check_agreement(worker::ProcessGroup& group, const Description& options,
+                     const std::vector<Parameter*>& parameters, const Dataset& train, const Dataset& test) {
+  auto all = options;
+  for (const auto& part : {describe("training", train), describe("test", test), describe(parameters)})
+    all.insert(all.end(), part.begin(), part.end());
+  check_agreement(group, all);
 }
 
 }  // namespace muster::trainers

@@ -31,9 +31,6 @@ struct ParsedFsdpMlpOptions {
 };
 ParsedFsdpMlpOptions parse_fsdp_mlp_options(int argc, char** argv);
 
-/// What must be the same on every rank.
-Description describe(const FsdpMlpOptions& options);
-
 /// As the command line has them: "FULL_SHARD", "bf16".
 std::string text_of(ShardingStrategy strategy);
 std::string text_of_type(worker::ElementType type);

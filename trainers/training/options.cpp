@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "muster/worker/printing.hpp"
 #include "trainers/device/open_device.hpp"
+#include "trainers/training/option_table.hpp"
 
 namespace muster::trainers {
 namespace {
@@ -41,93 +41,113 @@ const CLI::Validator kLearningRate(
     },
     "RATE");
 
-void add_schedule_options(CLI::App& app, TrainerOptions& options) {
+void add_schedule_options(OptionTable& table, TrainerOptions& options) {
   auto& schedule = options.schedule;
-  app.add_option("--lr", schedule.rate, "learning rate")->check(kLearningRate)->capture_default_str();
-  app.add_option(
-         "--lr-scaling", schedule.scaling,
-         "how --lr grows with the global batch over that of --base-workers: none (default), linear, sqrt")
-      ->transform(CLI::CheckedTransformer(kScalings))
-      ->option_text("NAME");
-  app.add_option("--base-workers", options.base_workers,
-                 "workers that --lr is meant for, each with --batch-size")
+  table.agreed("--lr", schedule.rate, "learning rate")->check(kLearningRate)->capture_default_str();
+  table.agreed_choice("--lr-scaling", schedule.scaling, kScalings,
+                      "how --lr grows with the global batch over that of --base-workers");
+  table
+      .agreed("--base-workers", options.base_workers,
+              "workers that --lr is meant for, each with --batch-size")
       ->check(CLI::Range(1, kMaxWorkers))
       ->capture_default_str();
-  app.add_option("--warmup-steps", schedule.warmup_steps, "steps in which the rate grows from near 0")
+  table.agreed("--warmup-steps", schedule.warmup_steps, "steps in which the rate grows from near 0")
       ->check(CLI::Range(std::int64_t{0}, kMaxSteps))
       ->capture_default_str();
-  app.add_option("--lr-decay", schedule.decay, "after the warm-up: constant (default), cosine")
-      ->transform(CLI::CheckedTransformer(kDecays))
-      ->option_text("NAME");
-  app.add_option(
-         "--keep", options.fit.keep,
-         "what stays when the number of workers changes: worker-batch (default), global-batch (then each "
-         "computes its part in passes of at most --batch-size)")
-      ->transform(CLI::CheckedTransformer(kKeeps))
-      ->option_text("NAME");
+  table.agreed_choice("--lr-decay", schedule.decay, kDecays, "after the warm-up");
+  table.agreed_choice("--keep", options.fit.keep, kKeeps,
+                      "what stays when the number of workers changes (global-batch: each computes its part "
+                      "in passes of at most --batch-size)");
 }
 
-void add_data_options(CLI::App& app, FitOptions& fit) {
-  app.add_flag(
-      "--drop-last", [&fit](std::int64_t) { fit.tail = Tail::drop; },
+void add_data_options(OptionTable& table, TrainerOptions& options) {
+  auto& fit = options.fit;
+  table.own("--data-dir", options.data_dir, "folder with MNIST's four IDX files, gzipped or not")
+      ->capture_default_str();
+  table.agreed_flag(
+      "--drop-last", [&fit] { fit.tail = Tail::drop; },
       "leave out what does not divide by the workers; by default some samples are repeated");
-  app.add_option("--prefetch", fit.prefetch,
-                 "steps whose batches are made ready in advance, by a thread of its own")
+  table
+      .own("--prefetch", fit.prefetch,
+           "steps whose batches are made ready in advance, by a thread of its own")
       ->check(CLI::Range(0, kMaxPrefetch))
       ->capture_default_str();
-  app.add_flag(
-      "--allow-nan", [&fit](std::int64_t) { fit.not_finite = NotFinite::is_allowed; },
+  table.agreed_flag(
+      "--allow-nan", [&fit] { fit.not_finite = NotFinite::is_allowed; },
       "go on when the loss is not a finite number; by default the run stops and says where");
+  table.agreed_presence("--audit-dir", fit.audit_folder,
+                        "record there which samples each step uses, for muster_audit");
 }
 
-void add_options(CLI::App& app, TrainerOptions& options) {
+void add_training_options(OptionTable& table, TrainerOptions& options) {
   auto& fit = options.fit;
-  app.add_option("--data-dir", options.data_dir, "folder with MNIST's four IDX files, gzipped or not")
-      ->capture_default_str();
-  app.add_option("--epochs", fit.epochs, "passes over the training set")
+  table.agreed("--epochs", fit.epochs, "passes over the training set")
       ->check(CLI::Range(std::int64_t{1}, kMaxEpochs))
       ->capture_default_str();
-  app.add_option("--batch-size", fit.batch_size, "samples a step of each worker")
+  table.agreed("--batch-size", fit.batch_size, "samples a step of each worker")
       ->check(CLI::Range(std::int64_t{1}, kMaxBatchSize))
       ->capture_default_str();
-  add_schedule_options(app, options);
-  app.add_option("--seed", fit.seed, "of the initial parameters and the order of the samples")
+  add_schedule_options(table, options);
+  table.agreed("--seed", fit.seed, "of the initial parameters and the order of the samples")
       ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
       ->capture_default_str();
-  app.add_option("--max-steps", fit.max_steps, "stop after so many steps, resumed ones included")
+  table.agreed("--max-steps", fit.max_steps, "stop after so many steps, resumed ones included")
       ->check(CLI::Range(std::int64_t{1}, kMaxSteps));
-  app.add_option("--init", options.init_file, "initial parameters, a safetensors file with PyTorch's names");
-  app.add_option("--checkpoint-dir", options.checkpoints.folder,
-                 "save checkpoints there, and go on from the newest whole one");
-  app.add_option("--checkpoint-every", fit.checkpoint_every_steps, "steps from one checkpoint to the next")
+  table.agreed("--clip-norm", fit.clip_norm, "shorten gradients of a greater norm to this one")
+      ->check(CLI::Range(1e-12, 1e12));
+}
+
+void add_checkpoint_options(OptionTable& table, TrainerOptions& options) {
+  auto& checkpoints = options.checkpoints;
+  table.agreed_presence("--checkpoint-dir", checkpoints.folder,
+                        "save checkpoints there, and go on from the newest whole one");
+  table
+      .agreed("--checkpoint-every", options.fit.checkpoint_every_steps,
+              "steps from one checkpoint to the next")
       ->check(CLI::Range(std::int64_t{1}, kMaxSteps))
       ->capture_default_str();
-  app.add_option("--keep-last", options.checkpoints.keep_last, "checkpoints that are kept")
+  table.agreed("--keep-last", checkpoints.keep_last, "checkpoints that are kept")
       ->check(CLI::Range(1, kMaxKept))
       ->capture_default_str();
-  app.add_flag("--checkpoint-wait{false}", options.checkpoints.in_background,
-               "wait for each checkpoint to be on disk; by default a copy is written while training goes on");
-  app.add_flag("--require-checkpoints", options.require_checkpoints,
-               "exit code 1 if the last state could not be saved; by default it is only said");
-  app.add_option("--export", options.export_file, "write the final parameters there, as safetensors");
-  app.add_option("--metrics-file", options.metrics_file, "append JSON lines: each step, each epoch");
-  app.add_option("--clip-norm", fit.clip_norm, "shorten gradients of a greater norm to this one")
-      ->check(CLI::Range(1e-12, 1e12));
-  app.add_option("--audit-dir", fit.audit_folder,
-                 "record there which samples each step uses, for muster_audit");
-  app.add_flag("--quiet", options.quiet, "no line for each epoch");
-  app.add_option(
-         "--device", options.device,
-         "where to compute: cpu, or cuda (this node's GPU number LOCAL_RANK; needs a build with CUDA)")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  app.add_option("--backend", options.backend,
-                 "what parameters and gradients travel by: gloo, or nccl (--device=cuda's default)")
-      ->check(CLI::IsMember({"gloo", "nccl"}));
+  table.agreed_flag(
+      "--checkpoint-wait", [&checkpoints] { checkpoints.in_background = false; },
+      "wait for each checkpoint to be on disk; by default a copy is written while training goes on");
+  table.agreed_flag(
+      "--require-checkpoints", [&options] { options.require_checkpoints = true; },
+      "exit code 1 if the last state could not be saved; by default it is only said");
+}
+
+/// Rank 0 alone reads or writes these.
+void add_file_options(OptionTable& table, TrainerOptions& options) {
+  table.own("--init", options.init_file, "initial parameters, a safetensors file with PyTorch's names");
+  table.own("--export", options.export_file, "write the final parameters there, as safetensors");
+  table.own("--metrics-file", options.metrics_file, "append JSON lines: each step, each epoch");
+  table.own_flag("--quiet", options.quiet, "no line for each epoch");
 }
 
 std::string backend_of(const TrainerOptions& options) {
   return options.backend.value_or(options.device == "cuda" ? "nccl" : "gloo");
+}
+
+void add_device_options(OptionTable& table, TrainerOptions& options) {
+  table
+      .agreed("--device", options.device,
+              "where to compute: cpu, or cuda (this node's GPU number LOCAL_RANK; needs a build with CUDA)")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  table
+      .agreed_as("--backend", options.backend,
+                 "what parameters and gradients travel by: gloo, or nccl (--device=cuda's default)",
+                 [&options] { return backend_of(options); })
+      ->check(CLI::IsMember({"gloo", "nccl"}));
+}
+
+void add_options(OptionTable& table, TrainerOptions& options) {
+  add_training_options(table, options);
+  add_data_options(table, options);
+  add_checkpoint_options(table, options);
+  add_file_options(table, options);
+  add_device_options(table, options);
 }
 
 /// An unset variable of a shell makes `--export=` or `--export ""` of `--export=$FILE`; CLI11 would take the word after
@@ -145,23 +165,23 @@ void refuse_empty_values(int argc, char** argv) {
 
 ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram& program) {
   ParsedOptions parsed{.options = program.defaults, .exit_code = {}};
-  CLI::App app(program.what);
-  add_options(app, parsed.options);
-  add_data_options(app, parsed.options.fit);
-  program.add_options(app);
+  OptionTable table(program.what);
+  add_options(table, parsed.options);
+  program.add_options(table);
   try {
     refuse_empty_values(argc, argv);
-    app.parse(argc, argv);
+    table.parse(argc, argv);
     parsed.options.schedule.reference_batch = parsed.options.base_workers * parsed.options.fit.batch_size;
     parsed.options.fit.schedule = parsed.options.schedule;
     for (const char* name :
          {"--checkpoint-every", "--keep-last", "--checkpoint-wait", "--require-checkpoints"})
-      if (parsed.options.checkpoints.folder.empty() && app.count(name) > 0)
+      if (parsed.options.checkpoints.folder.empty() && table.given(name))
         parsed.options.without_effect.emplace_back(name);
     if (parsed.options.backend == "nccl" && parsed.options.device != "cuda")
       throw CLI::ValidationError("--backend", "nccl is for GPUs: it needs --device=cuda");
+    parsed.options.agreement = table.agreement();
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", table.help());
     parsed.exit_code =
         worker::flush_standard_output(std::filesystem::path(argv[0]).filename().string()) ? 0 : 1;
   } catch (const CLI::ParseError& error) {
@@ -170,22 +190,6 @@ ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram&
                                             error.what()));
   }
   return parsed;
-}
-
-Description describe(const TrainerOptions& options) {
-  const auto& fit = options.fit;
-  return {{"--epochs", std::to_string(fit.epochs)},
-          {"--batch-size", std::to_string(fit.batch_size)},
-          {"--seed", std::to_string(fit.seed)},
-          {"--max-steps", std::to_string(fit.max_steps)},
-          {"--clip-norm", fmt::format("{}", fit.clip_norm)},
-          {"--lr", fmt::format("{}", options.schedule.rate)},
-          {"--keep", fit.keep == Keep::global_batch ? "global-batch" : "worker-batch"},
-          {"--checkpoint-every", std::to_string(fit.checkpoint_every_steps)},
-          {"--checkpoint-dir", options.checkpoints.folder.empty() ? "none" : "one"},
-          {"--audit-dir", fit.audit_folder.empty() ? "none" : "one"},
-          {"--device", options.device},
-          {"--backend", backend_of(options)}};
 }
 
 Device& device_for(const TrainerOptions& options) {

@@ -11,11 +11,9 @@
 #include "trainers/training/agreement.hpp"
 #include "trainers/training/fit.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace muster::trainers {
+
+class OptionTable;
 
 struct TrainerOptions {
   std::filesystem::path data_dir = "/usr/share/datasets/fashion-mnist";
@@ -30,6 +28,7 @@ struct TrainerOptions {
   bool quiet = false;
   std::vector<std::string> without_effect;  ///< given, and for nothing without --checkpoint-dir
   std::string device = "cpu";               ///< or "cuda"
+  Description agreement;                    ///< of the command line: what must be the same on every rank
   std::optional<std::string>
       backend;  ///< of the device's collectives: "gloo", "nccl"; nothing: the device's own
 };
@@ -45,13 +44,10 @@ struct ParsedOptions {
 struct TrainerProgram {
   std::string what;  ///< in a sentence, for --help
   TrainerOptions defaults = {};
-  std::function<void(CLI::App&)> add_options = [](CLI::App&) {};
+  std::function<void(OptionTable&)> add_options = [](OptionTable&) {};
 };
 
 ParsedOptions parse_trainer_options(int argc, char** argv, const TrainerProgram& program);
-
-/// What must be the same on every rank.
-Description describe(const TrainerOptions& options);
 
 /// The device that --device asks for, for this worker. Throws std::invalid_argument where it cannot be had.
 Device& device_for(const TrainerOptions& options);

@@ -96,6 +96,8 @@ TEST_P(LoaderPrefetching, AStepIsCutIntoAsManyPiecesOnEveryRankAndTheyWeighWhatT
 class Broken final : public Dataset {
  public:
   std::int64_t size() const override { return 40; }
+  std::int64_t features() const override { return 0; }
+  std::uint64_t fingerprint() const override { return 0; }
   void gather(std::span<const std::uint32_t>, Batch&) const override {
     if (++calls_ == 3) throw std::runtime_error("the disk is gone");
   }

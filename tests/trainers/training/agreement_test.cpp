@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/trainers/thread_group.hpp"
+#include "trainers/data/table.hpp"
 #include "trainers/tensor/sequential.hpp"
 
 namespace muster::trainers {
@@ -34,18 +35,35 @@ TEST(Agreement, NamesTheRankTheTensorAndBothShapes) {
   EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 2})}), "nothing");
   EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 2}), tensors({8, 5, 2})}),
             "tensor 0.weight: rank 2 has F32 (5, 8), rank 0 has F32 (4, 8); all ranks must be started with "
-            "the same "
-            "options");
+            "the same options and data");
   EXPECT_EQ(told({tensors({8, 4, 2}), tensors({8, 4, 4, 2})}),
             "tensor 2.weight: rank 1 has F32 (4, 4), rank 0 has F32 (2, 4); all ranks must be started with "
-            "the same "
-            "options");
+            "the same options and data");
 }
 
 TEST(Agreement, NamesOptionsThatDiffer) {
   EXPECT_THAT(told({{{"--batch-size", "64"}}, {{"--batch-size", "32"}}}),
               testing::StartsWith("--batch-size: rank 1 has 32, rank 0 has 64"));
+  EXPECT_THAT(told({{{"--lr", "1"}}, {{"--lr", "2"}}}), testing::EndsWith("the same options and data"));
   EXPECT_THAT(told({{{"tensor a", "x"}}, {}}), testing::StartsWith("rank 1 has no tensor a, rank 0 has one"));
+}
+
+Description table(std::vector<float> values, std::vector<std::uint8_t> labels, std::int64_t features) {
+  return describe("training", TableDataset(std::move(values), std::move(labels), features));
+}
+
+TEST(Agreement, NamesDataThatDiffer) {
+  const auto data = table({1, 2, 3, 4}, {0, 1}, 2);
+  EXPECT_EQ(told({data, table({1, 2, 3, 4}, {0, 1}, 2)}), "nothing");
+  EXPECT_THAT(told({data, data, table({1, 2}, {0}, 2)}),
+              testing::StartsWith("training samples: rank 2 has 1, rank 0 has 2; all ranks must be started "
+                                  "with the same options and data"));
+  EXPECT_THAT(told({data, table({1, 2}, {0, 1}, 1)}),
+              testing::StartsWith("numbers in a training sample: rank 1 has 1, rank 0 has 2"));
+  EXPECT_THAT(told({data, table({1, 2, 3, 4}, {0, 2}, 2)}),
+              testing::StartsWith("fingerprint of the training samples: rank 1 has "));
+  EXPECT_THAT(told({data, table({1, 2, 3, 5}, {0, 1}, 2)}),
+              testing::StartsWith("fingerprint of the training samples: rank 1 has "));
 }
 
 }  // namespace
