@@ -1,5 +1,6 @@
 """The sentences that hurt disks and files: full, read-only, cut short, altered."""
 
+import errno
 import os
 import subprocess
 
@@ -41,6 +42,17 @@ def remount(run, folder, how):
 @sentence("make the disk of FOLDER read-only")
 def make_read_only(run, folder):
     remount(run, folder, "ro")
+
+
+@sentence("break the disk of FOLDER")
+def break_disk(run, folder):
+    """As after an error of the file system: read-only, also for files that are open, and for good."""
+    subprocess.run(["mount", "-o", "remount,abort", own_disk(run, folder)], capture_output=True, check=False)
+    try:
+        with open(f"{own_disk(run, folder)}/{FILLER}", "w"):
+            raise AssertionError(f"the disk of {folder} is not broken: it can be written to")
+    except OSError as error:
+        assert error.errno == errno.EROFS, f"the disk of {folder} is broken in another way: {error}"
 
 
 @sentence("make the disk of FOLDER writable")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,8 @@ import slow_link
 from run_registry import RunRegistry
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+BREAK = "break the disk of FOLDER"
+LEAST_IMAGE_BYTES = 16 << 20
 UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
@@ -26,6 +29,16 @@ def mount_tmpfs(path, size):
     """False where this machine does not allow it."""
     words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "muster-lab", path]
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def mount_image(path, size):
+    """A file system that can have errors. False where this machine does not allow it."""
+    image = f"{path}.ext4"
+    with open(image, "wb") as f:
+        f.truncate(max(in_bytes(size), LEAST_IMAGE_BYTES))
+    commands = (["mkfs.ext4", "-q", "-F", image], ["mount", "-o", "loop", image, path])
+    return all(shutil.which(words[0]) and subprocess.run(words, capture_output=True, check=False).returncode == 0
+               for words in commands)
 
 
 def can_mount():
@@ -54,8 +67,14 @@ class HostSetup:
         path = f"{self._run.folder}/{folder}"
         os.makedirs(path)
         self._run.lab.registry.note("mount", path)
-        if not mount_tmpfs(path, size):
+        if self._breaks(folder):
+            if not mount_image(path, size):
+                raise LeftOut("needs mkfs.ext4 and loop devices")
+        elif not mount_tmpfs(path, size):
             raise LeftOut("needs to mount a tmpfs")
+
+    def _breaks(self, folder):
+        return any(step.sentence.pattern == BREAK and step.values[0] == folder for step in self._scenario.steps)
 
     def _slow_down(self, name, delay_s, rate):
         if not self._run.lab.real:
