@@ -8,6 +8,7 @@ import expectations  # noqa: F401
 import file_actions  # noqa: F401
 import network_actions  # noqa: F401
 import waits  # noqa: F401
+from fault_run import HOST_MARK
 from sentences import sentence
 
 
@@ -21,6 +22,31 @@ def signal_processes(pids, number):
         except ProcessLookupError:
             continue
     return sent
+
+
+def note_choice(run, when, what, host, rank=-1):
+    """Whom chance chose: the words alone do not tell. The proof of truth wants to know."""
+    run.chosen.append((when, what, host, rank))
+
+
+def await_workers(run, are_there, what):
+    """{rank: pid} of that very look for which are_there(it) held: a moment later they may be gone."""
+    kept = {}
+
+    def look():
+        if not kept and are_there(found := run.workers()):
+            kept.update(found)
+        return bool(kept)
+    run.await_that(look, what)
+    return kept
+
+
+def hurt_worker(run, number, rank, pid):
+    """By a signal, which is noted if it kills or stops; also the host, since ranks move from round to round."""
+    host, when = run.processes().get(pid, {}).get(HOST_MARK), time.monotonic()
+    what = {signal.SIGKILL: "worker killed", signal.SIGSTOP: "worker stopped"}.get(number)
+    if signal_processes([pid], number) and what and host:  # without a host it had just ended
+        note_choice(run, when, what, host, rank)
 
 
 def mark_by_signal(run, name, number):
@@ -44,8 +70,8 @@ def start_daemon(run):
 
 @sentence("send SIGNAL to worker NUMBER")
 def signal_worker(run, number, rank):
-    run.await_that(lambda: rank in run.workers(), f"there is a worker of rank {rank}")
-    signal_processes([run.workers()[rank]], number)
+    workers = await_workers(run, lambda found: rank in found, f"there is a worker of rank {rank}")
+    hurt_worker(run, number, rank, workers[rank])
 
 
 @sentence("send SIGNAL to every worker")
@@ -53,31 +79,20 @@ def signal_every_worker(run, number):
     signal_processes(run.workers().values(), number)
 
 
-def a_random_worker(run):
-    """(rank, pid), of one look: between two looks a round may end."""
-    found = {}
-
-    def look():
-        found.update(run.workers())
-        return found
-    run.await_that(look, "there is a worker")
-    rank = run.dice.choice(sorted(found))
-    return rank, found[rank]
-
-
 @sentence("send SIGNAL to a random worker")
 def signal_random_worker(run, number):
-    rank, pid = a_random_worker(run)
+    workers = await_workers(run, bool, "there is a worker")
+    rank = run.dice.choice(sorted(workers))
     run.note(f"the worker is rank {rank}")
-    signal_processes([pid], number)
+    hurt_worker(run, number, rank, workers[rank])
 
 
 @sentence("stop a random worker")
 def stop_random_worker(run):
-    rank, pid = a_random_worker(run)
-    run.note(f"the worker is rank {rank}")
-    run.stopped_workers.append(pid)
-    signal_processes(run.stopped_workers[-1:], signal.SIGSTOP)
+    workers = await_workers(run, bool, "there is a worker")
+    rank = run.dice.choice(sorted(workers))
+    run.stopped_workers.append(workers[rank])
+    hurt_worker(run, signal.SIGSTOP, rank, workers[rank])
 
 
 @sentence("continue the stopped workers")
@@ -112,6 +127,8 @@ def signal_half(run, number):
     alive = [name for name, launch in run.launches.items() if launch.process.poll() is None]
     half = run.dice.sample(alive[1:], len(alive) // 2)
     run.note(f"the hosts are {', '.join(half)}")
+    for name in half:
+        note_choice(run, time.monotonic(), "host killed" if number == signal.SIGKILL else number.name, name)
     signal_hosts(run, number, tuple(half))
 
 

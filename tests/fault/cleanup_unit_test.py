@@ -190,7 +190,7 @@ class Leftovers(InOwnFolder):
                 f.write(f"#!/bin/sh\n{text}\n")
             os.chmod(f"{self.top}/{name}", 0o755)
         scenario = parse("x.scenario", "hosts: 1\nprogram: ddp_mnist\n\nwait 1s\n")
-        run = types.SimpleNamespace(scenario=scenario, bin=self.top, folder=f"{self.top}/run", filled=list)
+        run = types.SimpleNamespace(scenario=scenario, bin=self.top, folder=f"{self.top}/run", filled=list, python="python3")
         os.mkdir(run.folder)
         with self.assertRaisesRegex(AssertionError, f"--export={run.folder}/reference-.* {run.folder}\n"):
             proof_state.undisturbed(run)

@@ -77,11 +77,26 @@ def expect_remembered(run):
     assert now == run.remembered, f"the workers are {now}, not {run.remembered}"
 
 
+def was_killed(launch):
+    """By SIGKILL, or whatever else leaves no time to tell of it."""
+    return launch.process.poll() is not None and launch.process.poll() < 0
+
+
+@sentence("expect that HOSTS name whom chance hit")
+def expect_chosen(run, names):
+    """Each worker that was chosen and killed, by rank and host."""
+    killed = [(rank, host) for _, what, host, rank in run.chosen if what == "worker killed"]
+    assert killed, "chance has hit nobody"
+    for rank, host in killed:
+        expect_shown(run, names, f"rank {rank} on {host} was killed by SIGKILL")
+
+
 @sentence("expect that the first failure is rank NUMBER on HOST by TEXT")
 def expect_first_failure(run, rank, name, cause):
-    """In the status.json of every launcher that lived to write one, and on its screen: all tell of the same one."""
+    """In the status.json of every launcher that lived, and on its screen: all tell of the same one."""
     statuses = run.statuses()
-    assert statuses, "nobody has written a status.json"
+    silent = [name for name, launch in run.launches.items() if name not in statuses and not was_killed(launch)]
+    assert statuses and not silent, f"{', '.join(silent) or 'nobody'} has written no status.json"
     for teller, status in statuses.items():
         first = status["first_failure"]
         assert first, f"{teller} knows of no failure"

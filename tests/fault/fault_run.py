@@ -41,6 +41,7 @@ class FaultRun:
         self.faults = []  # (time, sentence): what was done to the job
         self.start_s = 0.0  # what the program's undisturbed start took, where that was measured
         self.said = []  # (time, sentence): the same, with what mends it
+        self.chosen = []  # (time, what, host, rank): whom chance chose
         self.remembered, self.stopped_workers = [], []
         self.damaged_checkpoints = self.steps_repeated = self.samples_checked = 0
         self.python = os.environ.get("PYTHON_EXEC", "/usr/bin/python3")

@@ -200,7 +200,7 @@ class Proofs(unittest.TestCase):
             self.follow(*steps(1, 20), resumed(20, 20 * 256))
 
     def test_the_last_batch_of_an_epoch_may_be_short(self):
-        epoch = {"event": "epoch", "step": 20}
+        epoch = {"event": "epoch", "step": 20, "epoch": 1, "complete": True}
         self.follow(*steps(1, 20), epoch, resumed(20, 20 * 64 - 17))
 
     def test_growth_is_seen_between_troughs(self):
@@ -259,7 +259,7 @@ class FakeRun:
         self.starts, self.health, self.faults, self.start_s, self._steps = starts, [], [], 0.0, step_times
 
     def metrics(self):
-        return [(when, {"event": "step"}) for when in self._steps]
+        return [(when, {"event": "step", "step": n}) for n, when in enumerate(self._steps, 1)]
 
 
 if __name__ == "__main__":

@@ -63,8 +63,9 @@ class Injector:
             self._busy -= freed
             self._say(text)
         if now >= self._next_at:
-            self._next_at = now + self._dice.expovariate(1 / self._every_s)
-            self._break_something(now)
+            # What cannot be done just now (a host that is down cannot be cut off) makes room for the next choice at once.
+            if self._break_something(now):
+                self._next_at = now + self._dice.expovariate(1 / self._every_s)
 
     def calm_down(self):
         """Everything that is broken is mended now."""
@@ -81,22 +82,24 @@ class Injector:
                 self._say(f"start {name}")
 
     def _break_something(self, now):
+        """False if what chance chose cannot be done now."""
         run = self._run
         weights = [fault[0] for fault in self._faults]
         _, kind, text, (low, high), repair = self._dice.choices(self._faults, weights)[0]
         host = self._choose_host()
         needs = self._needs(text, host)
         if host is None or needs & self._busy or not self._possible(text):
-            return
+            return False
         before = set(run.down)
         text, repair = text.format(host=host), repair.format(host=host)
         if not self._say(text, is_fault=True):
-            return
+            return False
         self.counts[kind] = self.counts.get(kind, 0) + 1
         broken = needs | (set(run.down) - before if "half" in text else set())
         if repair:
             self._busy |= broken
             heapq.heappush(self._repairs, (now + self._dice.uniform(low, high), next(self._serial), repair, broken))
+        return True
 
     def _choose_host(self):
         """A healthy one, if another one stays healthy."""

@@ -74,7 +74,7 @@ def prove(run):
     """The sentences of the proofs; AssertionError for one that does not hold."""
     run.watch.close()
     checks = [proof_samples, proof_progress] if run.scenario.is_training else []
-    checks += [proof_state] if run.scenario.is_training and run.scenario.program[0] != "python" else []
+    checks += [proof_state] if run.scenario.is_training else []
     told = [proof.check(run) for proof in (*checks, proof_leftovers)]
     with open(f"{run.folder}/result.json", "w", encoding="utf-8") as f:
         json.dump({"scenario": run.scenario.name, "seed": run.seed, "phases": proof_progress.phases(run),

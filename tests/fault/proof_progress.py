@@ -26,9 +26,19 @@ def healthy_times(run, began, ended):
     return spans
 
 
+def progress_times(run):
+    """When a step was done that none before it had come to: a job that is restarted again and again makes none."""
+    found, furthest = [], 0
+    for when, event in run.metrics():
+        if event["event"] == "step" and event["step"] > furthest:
+            furthest = event["step"]
+            found.append(when)
+    return found
+
+
 def silences(run, began, ended):
-    """[(from, to)] without a step, each within one healthy span."""
-    steps = [when for when, event in run.metrics() if event["event"] in ("step", "epoch", "resumed", "drained")]
+    """[(from, to)] without progress, each within one healthy span."""
+    steps = progress_times(run)
     found = []
     for start, stop in healthy_times(run, began, ended):
         marks = [start, *[when for when in steps if start <= when <= stop], stop]
@@ -40,7 +50,7 @@ def worst_silence(run, began, ended):
     """(seconds, seconds allowed) of the one that is closest to its limit, or beyond it.
 
     Allowed are 30 s, and the program's own start (undisturbed, measured; PyTorch's takes many seconds on a busy machine)
-    once, and once more for each fault that hit it meanwhile.
+    once, and once more for each fault that hit it meanwhile. To be resumed is no progress.
     """
     worst = (0.0, WINDOW_S)
     for start, stop in silences(run, began, ended):
@@ -48,6 +58,14 @@ def worst_silence(run, began, ended):
         allowed = WINDOW_S + (run.start_s * (1 + hits) if run.start_s else 0)
         worst = max(worst, (stop - start, allowed), key=lambda pair: pair[0] - pair[1])
     return worst
+
+
+def start_of_script(run):
+    """Seconds from the launch to a PyTorch script's first step, if nothing was done until then; else 0."""
+    steps = progress_times(run)
+    if run.scenario.program[0] != "python" or not steps or any(when < steps[0] for when, _ in run.faults):
+        return 0.0
+    return steps[0] - run.starts[0][0]
 
 
 def phases(run):
@@ -75,10 +93,11 @@ def line_times(run, pattern):
 
 def check(run):
     began, ended = run.starts[0][0], run.ended_at
+    run.start_s = run.start_s or start_of_script(run)
     silence, allowed = worst_silence(run, began, ended)
-    assert silence <= allowed, (f"time: {silence:.1f} s without a step while enough hosts were healthy, "
+    assert silence <= allowed, (f"time: {silence:.1f} s without a new step while enough hosts were healthy, "
                                 f"{allowed:.1f} s allowed")
-    told = [f"time: at most {silence:.1f} s without a step, {allowed:.1f} s allowed"]
+    told = [f"time: at most {silence:.1f} s without a new step, {allowed:.1f} s allowed"]
     for phase in phases(run):
         first = f"{phase['first_step_s']:.2f} s" if phase["first_step_s"] else "never"
         told.append(f"{phase['fault']}: detected in {phase['detect_s']:.2f} s, next round in {phase['restart_s']:.2f} s, "

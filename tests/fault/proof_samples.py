@@ -3,8 +3,9 @@
 By the steps that rank 0 writes down, which hold of any trainer; and by the audit, where the trainer keeps one.
 """
 
-import os
-import subprocess
+import proof_audit
+
+EPOCHS = 5  # where the trainers are told nothing else
 
 
 class Ledger:
@@ -25,7 +26,14 @@ class Ledger:
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
         self.position = 0  # samples that the checked steps have used, as far as the places tell
         self._place = (0, 0, 0)  # step, epoch and position of the last resume
-        self._epoch_ends = set()  # their steps
+        self._epoch_ends = {}  # epoch, from 1 on: the step that completed it
+
+    @property
+    def epochs(self):
+        """Complete ones; each was told of in its turn."""
+        assert sorted(self._epoch_ends) == list(range(1, len(self._epoch_ends) + 1)), (
+            f"samples: the complete epochs are {sorted(self._epoch_ends)}")
+        return len(self._epoch_ends)
 
     def event(self, event):
         kind = event["event"]
@@ -34,7 +42,8 @@ class Ledger:
         elif kind == "resumed":
             self._resumed(event)
         elif kind == "epoch":
-            self._epoch_ends.add(event["step"])
+            if event["complete"]:
+                self._epoch_ends[event["epoch"]] = event["step"]
         elif kind == "drained" and event["saved"]:
             self.drained_at = event["step"]
         elif kind == "checkpoint_failed":
@@ -69,6 +78,7 @@ class Ledger:
         self.failed_saves = 0
         if self.some_were_stopped:
             self._of_the_stopped = self.step + 1
+        self._epoch_ends = {epoch: end for epoch, end in self._epoch_ends.items() if end <= step}
         self.repeated += back
         self.resumes += 1
         self.step = step
@@ -80,7 +90,7 @@ class Ledger:
         if epoch != last_epoch or step <= last_step:
             return
         eaten, steps = position - last_position, step - last_step
-        if step in self._epoch_ends:
+        if step in self._epoch_ends.values():
             self.position += eaten
             return
         low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
@@ -106,19 +116,25 @@ def check(run):
     ledger.allowed_more = (run.damaged_checkpoints + in_the_air) * ledger.every
     for _, event in run.metrics():
         ledger.event(event)
-    wanted = number_of(program, "--max-steps", number_of(program, "--steps", 0))
-    if run.succeeded() and wanted:
-        assert ledger.step == wanted, f"samples: ended at step {ledger.step} of {wanted}"
     run.steps_repeated = ledger.repeated
     run.samples_checked = ledger.position
     told = f"samples: {ledger.step} steps in order, {ledger.repeated} repeated over {ledger.resumes} resumes"
-    return told + audit(run)
+    if not run.succeeded():
+        return told
+    check_end(program, ledger)
+    batch = None if any(word.startswith(("--keep=", "--drop-last")) for word in program) else ledger.batch
+    return told + proof_audit.check(run, ledger.step, ledger.epochs, batch)
 
 
-def audit(run):
-    folder = f"{run.folder}/audit"
-    if not os.path.isdir(folder) or not run.succeeded():
-        return ""
-    done = subprocess.run([f"{run.bin}/muster_audit", folder], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"samples: {done.stdout}{done.stderr}"
-    return "; audit: " + done.stdout.strip().splitlines()[-1]
+def check_end(program, ledger):
+    """A job that succeeded has done all that it was to do: its epochs, or its steps if those are fewer."""
+    if program[0] == "python":
+        wanted = number_of(program, "--steps", ledger.step)
+        assert ledger.step == wanted, f"samples: ended at step {ledger.step} of {wanted}"
+        return
+    epochs, steps = number_of(program, "--epochs", EPOCHS), number_of(program, "--max-steps", 0)
+    if ledger.epochs == epochs and (not steps or ledger.step <= steps):
+        return
+    assert steps, f"samples: ended with {ledger.epochs} of {epochs} epochs complete"
+    assert ledger.step == steps, (
+        f"samples: ended at step {ledger.step} of {steps}, with {ledger.epochs} of {epochs} epochs complete")

@@ -86,18 +86,24 @@ class Scenario:
         return self.job_hosts() if names == ("all",) else list(names)
 
     def option(self, name, default):
+        """The last value: "--name=VALUE" or "--name VALUE"."""
         values = [word.split("=", 1)[1] for word in self.job if word.startswith(f"{name}=")]
+        places = [place for place, word in enumerate(self.job[:-1]) if word == name]
+        if places and not any(word.startswith(f"{name}=") for word in self.job[places[-1]:]):
+            return self.job[places[-1] + 1]
         return values[-1] if values else default
 
     @property
     def nodes(self):
         """(fewest, most)"""
-        low, _, high = self.option("--nnodes", str(len(self.job_hosts()))).partition(":")
+        low, _, high = self.option("--nnodes", "1").partition(":")
         return int(low), int(high or low)
 
     @property
     def workers_per_node(self):
-        return int(self.option("--nproc-per-node", "1"))
+        """Where no GPUs are, "auto" and "cpu" are one for each core that this process may use."""
+        word = self.option("--nproc-per-node", "1")
+        return len(os.sched_getaffinity(0)) if word in ("auto", "cpu") else int(word)
 
     @property
     def is_elastic(self):
@@ -198,13 +204,25 @@ def _read_head_line(scenario, line):
         raise ValueError(f"'{line}' has too few words or too many") from None
 
 
+def _check_job(scenario):
+    words = {name: scenario.option(name, "1") for name in ("--nnodes", "--nproc-per-node")}
+    if not re.fullmatch(r"[1-9]\d*(:[1-9]\d*)?", words["--nnodes"]):
+        raise ValueError(f"--nnodes is N or MIN:MAX, not {words['--nnodes']}")
+    if not re.fullmatch(r"[1-9]\d*|auto|cpu", words["--nproc-per-node"]):
+        raise ValueError(f"--nproc-per-node is a number, auto or cpu, not {words['--nproc-per-node']}")
+    if len(scenario.job_hosts()) > 1 and not scenario.option("--nnodes", ""):
+        raise ValueError("no --nnodes in a 'job:' line: each host would run a job of its own")
+
+
 def _check_whole(scenario):
     if not scenario.program:
         raise ValueError("no 'program:' line")
     if not scenario.steps:
         raise ValueError("no sentence; an empty line ends the head")
+    _check_job(scenario)
     known = scenario.all_hosts()
-    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.parents, *scenario.own, *scenario.resolve(scenario.start)]
+    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.parents, *scenario.own,
+             *scenario.resolve(scenario.start)]
     named += [scenario.daemon] if scenario.daemon else []
     for step in scenario.steps:
         for value in step.values:

@@ -38,14 +38,15 @@ program: {program}
 wait 0s
 """
 PROGRAMS = {
-    "ddp_mnist": "ddp_mnist --epochs=4 --checkpoint-every=20 --quiet",
-    "fsdp_mlp": "fsdp_mlp --hidden-dim=64 --epochs=5 --checkpoint-every=20 --quiet",
-    "torch": "python torch_elastic.py --steps=600 --checkpoint-every=20",
+    "ddp_mnist": "ddp_mnist --epochs=6 --checkpoint-every=20 --quiet",
+    "fsdp_mlp": "fsdp_mlp --hidden-dim=64 --epochs=10 --checkpoint-every=20 --quiet",
+    "torch": "python torch_elastic.py --steps=5000 --checkpoint-every=20",
 }
 DISK = "disk: checkpoint 64M\n"
 JOB_LIMIT_S = 900
 LEFT_OUT = 77
-STARTS_A_FAULT = 2
+STARTS_A_FAULT = 1.5
+ENDS_WANTED = 3  # rounds of each job that faults have ended: faults go on beyond the soak's time until then
 
 
 def programs(bin_dir, torch):
@@ -61,12 +62,17 @@ def first_step_s(run):
 
 
 def watch_over(run, injector, until):
-    """Faults until the job is done or the time is over; launchers that gave up are started again."""
+    """Faults until the job is done, or the time is over and enough rounds were ended; launchers that gave up are started
+    again.
+    """
     deadline = time.monotonic() + JOB_LIMIT_S
+    enough, look_at = False, until
     while not run.succeeded():
         now = time.monotonic()
         assert now < deadline, f"the job is not done after {JOB_LIMIT_S} s; at step {run.step()}"
-        if now < until:
+        if now > look_at:  # all lines are read for it
+            enough, look_at = proof_truth.rounds_ended_by_faults(run) >= ENDS_WANTED, now + 1
+        if now < until or not enough:
             injector.step(now)
         else:
             injector.calm_down()
@@ -108,7 +114,7 @@ def play_job(name, options, dice, until, totals):
             run.start_daemon()
             for host in scenario.job_hosts():
                 run.start(host)
-            # Faster than a few starts, no launcher could get anywhere: a busy machine gets fewer faults, not weaker proofs.
+            # Faster than a start or two, no launcher could get anywhere: a busy machine gets fewer faults, not weaker proofs.
             run.start_s = first_step_s(run)
             every_s = max(options.every, STARTS_A_FAULT * run.start_s)
             print(f"soak: job {totals.jobs + 1}, {name}: something breaks every {every_s:.1f} s on average", flush=True)
@@ -117,12 +123,10 @@ def play_job(name, options, dice, until, totals):
                 say_left_out(injector)
             watch_over(run, injector, until)
             end_job(run, injector)
-            proofs = [proof_samples, proof_progress, proof_truth, proof_leftovers]
-            if name != "torch":
-                proofs.insert(0, proof_state)
-            for proof in proofs:
+            for proof in (proof_state, proof_samples, proof_progress, proof_truth, proof_leftovers):
                 print(f"  {proof.check(run).splitlines()[0]}", flush=True)
-            totals.add(run, injector)
+            totals.add(name, run, injector)
+            assert totals.ends[-1][1], "no fault has ended a round: the job was too short to prove anything"
             if options.keep:
                 run.keep()
         except BaseException as end:
@@ -140,7 +144,7 @@ def soak(options, totals):
     options.disk = can_mount()
     until = time.monotonic() + options.minutes * 60
     fault = None
-    while time.monotonic() < until and fault is None:
+    while (time.monotonic() < until or totals.jobs < len(turn)) and fault is None:  # each program at least once
         name = turn[totals.jobs % len(turn)]
         try:
             play_job(name, options, dice, until, totals)

@@ -1,6 +1,7 @@
 """What a soak has seen, as a table."""
 
 import proof_progress
+import proof_truth
 
 
 def percentile(values, share):
@@ -35,19 +36,21 @@ class Totals:
     def __init__(self):
         self.jobs = self.rounds = self.restarts = self.steps = self.steps_lost = self.samples = 0
         self.kinds = {}
+        self.ends = []  # (program, rounds that faults have ended), of each job
         self.detect_s, self.restart_s, self.first_step_s = [], [], []
         self.useful_s = self.wall_s = 0.0
 
     def faults(self):
         return sum(self.kinds.values())
 
-    def add(self, run, injector):
+    def add(self, name, run, injector):
         self.jobs += 1
         for kind, count in injector.counts.items():
             self.kinds[kind] = self.kinds.get(kind, 0) + count
         lines = [line for launch in run.all_launches for _, line in run.watch.lines(launch.output_path)]
         rounds = {line.split(":")[1] for line in lines if line.startswith("muster: round ") and " formed in" in line}
         self.rounds += len(rounds)
+        self.ends.append((name, proof_truth.rounds_ended_by_faults(run)))
         self.restarts += len({line for line in lines if "ends: restart " in line})
         for phase in proof_progress.phases(run):
             self.detect_s.append(phase["detect_s"])
@@ -66,6 +69,9 @@ class Totals:
 
 def table(totals):
     rows = [(f"{kind}", f"{count}") for kind, count in sorted(totals.kinds.items())]
+    if totals.ends:
+        fewest = min(totals.ends, key=lambda job: job[1])
+        rows.append(("rounds that faults ended, in the job with the fewest", f"{fewest[1]} ({fewest[0]})"))
     rows += [("faults in all", f"{totals.faults()}"), ("jobs", f"{totals.jobs}"), ("rounds", f"{totals.rounds}"),
              ("restarts after failures", f"{totals.restarts}")]
     for name, values in (("fault to its detection", totals.detect_s), ("fault to the next round", totals.restart_s),
