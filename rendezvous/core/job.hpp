@@ -113,6 +113,7 @@ class Job {
   void leave(const NodeId& node, const std::string& why, bool drained);
   void gone(const NodeId& node, const char* how, const std::string& sentence, int staying_before);
   void missing(const NodeId& node, const char* how, const std::string& sentence);
+  void also(const std::string& sentence);
   void dismiss(NodeId node);
   void form();
   void gather();

@@ -335,6 +335,7 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
   // A drained node that still stops its workers is dismissed when it asks for the next round.
   if (stand == Stand::ready || (stand == Stand::between && !drained)) dismiss(node);
   if (phase_ == Phase::running) return;  // the round goes on without it: it had no part in it
+  also(sentence);
   gone(node, "left", sentence, staying_before);
 }
 
@@ -358,7 +359,10 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
   if (staying == 0 && std::string_view(how) == "left" && phase_ != Phase::draining)
     return end(OutcomeKind::preempted, sentence + ", and no node is left");
   if (staying >= policy_.min_nodes) {
-    if (phase_ != Phase::running) return;
+    if (phase_ != Phase::running) {
+      if (std::string_view(how) == "lost") also(sentence);
+      return;
+    }
     note_change();
     return stop_round(sentence);
   }
@@ -368,8 +372,19 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
   if (phase_ == Phase::running || (crossed && last_round_ > 0 && !ending_.charged))
     missing(node, how, sentence);
   else if (crossed && last_round_ > 0)
-    ending_.reason +=
-        "; then " + sentence;  // a failure has cost the restart, and this keeps it from happening
+    also(sentence);
+}
+
+/// The round ends already, and this happens, too: who reads why has to find both. The first ones, so that a whole rack
+/// does not make a page.
+void Job::also(const std::string& sentence) {
+  constexpr std::string_view link = "; then ";
+  constexpr int most = 3;
+  if (ending_.reason.empty() || ending_.reason.find(sentence) != std::string::npos) return;
+  int links = 0;
+  for (auto at = ending_.reason.find(link); at != std::string::npos; at = ending_.reason.find(link, at + 1))
+    ++links;
+  if (links < most) ending_.reason += std::string(link) + sentence;
 }
 
 /// The job cannot go on without a replacement: while restarts are left it waits for one.

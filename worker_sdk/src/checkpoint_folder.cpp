@@ -32,13 +32,6 @@ std::optional<pid_t> writer_of(const std::string& name) {
 
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
-/// One that was killed may have been there still, in the middle of a write, when this run began.
-void remove_leftovers_of_others(const fs::path& folder) {
-  for (const auto& name : names_in(folder))
-    if (const auto writer = writer_of(name); writer && *writer != ::getpid() && is_gone(*writer))
-      remove_tree(folder / name);
-}
-
 /// Removes all but the `keep` newest up to `step`. A newer one was not usable when this run was resumed; it
 /// stays, because only its owner knows what it is worth, and it counts for nothing.
 void prune(const fs::path& folder, std::int64_t step, int keep) {
@@ -142,7 +135,7 @@ fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, s
   sync_folder(folder);
   remove_tree(temporary);  // what was replaced
   prune(folder, step, keep_last);
-  remove_leftovers_of_others(folder);
+  remove_leftovers(folder);
   return place;
 }
 
