@@ -103,8 +103,10 @@ def continue_workers(run):
 
 @sentence("send SIGNAL to agent of HOSTS")
 def signal_agents(run, number, names):
-    for name in run.scenario.resolve(names):
+    names = run.scenario.resolve(names)
+    for name in names:
         mark_by_signal(run, name, number)
+    for name in names:  # with nothing in between: they are to come at once, as from a terminal
         run.launches[name].kill(number)
 
 

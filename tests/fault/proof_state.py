@@ -16,7 +16,8 @@ LOSS_BAND = 0.25  # of the undisturbed loss: other batch sizes and orders, fewer
 LAST_STEPS = 50  # over which the loss is averaged where no epoch's is told
 # PyTorch's own files differ in more than what they hold: names, times.
 TORCH_DIGEST = """import hashlib, sys, torch
-state = torch.load(sys.argv[1], map_location="cpu")
+with open(sys.argv[1], "rb") as f:  # a path that ends with .safetensors is taken for such a file
+    state = torch.load(f, map_location="cpu")
 text = hashlib.sha256()
 for name in sorted(state):
     text.update(f"{name} {state[name].dtype} {tuple(state[name].shape)}".encode())
