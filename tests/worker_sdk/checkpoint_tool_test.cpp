@@ -101,6 +101,21 @@ TEST_F(CheckpointTool, ConsolidateReplacesNeitherADeviceNorAPartOfACheckpoint) {
     EXPECT_THAT(err(), AllOf(HasSubstr(inside.string() + ": lies in the checkpoint "),
                              HasSubstr("; expected a file outside of checkpoints\n")));
   }
+  EXPECT_THROW(
+      {
+        const auto here = fs::current_path();
+        fs::current_path(part.parent_path());
+        try {
+          consolidate_checkpoint(checkpoints(), "all.safetensors", "");
+        } catch (...) {
+          fs::current_path(here);
+          throw;
+        }
+        fs::current_path(here);
+      },
+      CheckpointError)
+      << "a name alone, in the checkpoint's folder";
+  EXPECT_FALSE(fs::exists(part.parent_path() / "all.safetensors"));
   EXPECT_EQ(test::read_file(part), before);
   EXPECT_EQ(run("verify " + checkpoints().string()), 0);
   const auto pipe = folder_.path() / "pipe";

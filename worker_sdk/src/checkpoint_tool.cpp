@@ -88,7 +88,7 @@ bool is_checkpoint(const fs::path& folder) {
 /// A checkpoint that has another file in its place, or one more, is none any longer.
 void check_outside_of_checkpoints(const fs::path& file) {
   std::error_code error;
-  const auto target = fs::weakly_canonical(file_to_write(file), error);
+  const auto target = fs::weakly_canonical(fs::absolute(file_to_write(file)), error);
   if (error) throw CheckpointError(errno_error(file.string(), error.value()).sentence());
   for (auto folder = target.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
     if (is_checkpoint(folder))

@@ -19,10 +19,11 @@ Pace::Pace(double share) : rest_per_work_(1 / share - 1) {}
 
 void Pace::rest() {
   const auto worked = Clock::now() - resumed_;
-  const auto wanted = std::chrono::duration_cast<Clock::duration>(worked * rest_per_work_);
-  if (wanted > Clock::duration::zero()) {
+  // As floating point up to here: of a tiny share it is more than a clock can count.
+  const auto wanted = std::min<std::chrono::duration<double>>(worked * rest_per_work_, longest_rest);
+  if (wanted.count() > 0) {
     std::unique_lock lock(mutex_);
-    hurried_.wait_for(lock, std::min<Clock::duration>(wanted, longest_rest), [this] { return in_a_hurry_; });
+    hurried_.wait_for(lock, wanted, [this] { return in_a_hurry_; });
   }
   resumed_ = Clock::now();
 }
