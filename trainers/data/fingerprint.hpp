@@ -1,6 +1,5 @@
-// A number for the contents of memory: the same for the same bytes, in all likelihood another for others. Fast (a pass over
-// Fashion-MNIST's 47 MB takes some milliseconds), the same on every machine of one byte order, and no protection against
-// anyone who wants two to be alike.
+// A number for the contents of memory (XXH3): the same for the same bytes, in all likelihood another for others, and no
+// protection against anyone who wants two to be alike.
 #pragma once
 
 #include <cstddef>
