@@ -21,6 +21,7 @@ import soak
 from interruption import end_on_signals, refuse
 from program_folder import REPOSITORY, checked
 from run_registry import sweep
+from standard_output import use_standard_output
 
 BUILT = ("muster", "musterd", "musterctl", "ddp_mnist", "muster_test_child")
 OPTIONS = {"soak": ("minutes", "seed", "every", "torch", "only", "keep", "bin"), "play": ("seed", "keep", "bin"),
@@ -39,7 +40,8 @@ def read_words(arguments):
     given = {name: value for name, value in vars(parser.parse_intermixed_args(arguments)).items() if value is not None}
     what, *files = given.pop("words") or ["soak" if "minutes" in given else ""]
     if what not in OPTIONS:
-        refuse(f"unknown word '{what}'; there are: --minutes, play, list, sentences, torchrun, clean")
+        said = f"unknown word '{what}'" if what else "it is not said what is to be done"
+        refuse(f"{said}; there are: --minutes, play, list, sentences, torchrun, clean")
     for name in given:
         if name not in OPTIONS[what]:
             refuse(f"{what} takes no --{name}")
@@ -109,21 +111,19 @@ def compare_with_torchrun(given):
 def clean():
     """Says what it removed; 1 if something stays."""
     swept = sweep()
-    for run in swept:
-        print(f"chaos: {run.file}: removed {', '.join(run.removed) or 'nothing but its file'}")
-    if not swept:
-        print("chaos: no run that was killed has left anything")
+    told = [f"chaos: {run.file}: removed {', '.join(run.removed) or 'nothing but its file'}" for run in swept]
+    print("\n".join(told or ["chaos: no run that was killed has left anything"]))
     return 1 if any(run.stays for run in swept) else 0
 
 
 def main(arguments):
+    use_standard_output()
     if arguments in ([], ["-h"], ["--help"]):
         print(__doc__, end="")
         return 0
     what, files, given = read_words(arguments)
     if what in ("list", "sentences"):
         return play.show(what)
-    sys.stdout.reconfigure(line_buffering=True)
     end_on_signals()
     if what == "play":
         return play_all(files, given)

@@ -78,6 +78,13 @@ class Words(unittest.TestCase):
         for name in NEEDED:
             self.write(f"bin/{name}", "#!/bin/sh\n", 0o755)
 
+    def write_trainer(self):
+        self.write("bin/ddp_mnist", "#!/bin/sh\n", 0o755)
+
+    def assert_nothing_is_noted(self, pid):
+        """In the registry, of what the run of that process has made."""
+        self.assertEqual([name for name in os.listdir(run_registry.registry_folder()) if name.startswith(f"{pid}-")], [])
+
     def call(self, *words):
         """In the top folder, with paths that are relative to it."""
         return subprocess.run([CHAOS, *words], cwd=self.top, capture_output=True, text=True, check=False, timeout=50)
@@ -118,6 +125,45 @@ class Words(unittest.TestCase):
     def test_whoever_reads_the_list_may_stop_reading(self):
         done = subprocess.run(["bash", "-c", f"{shlex.quote(CHAOS)} list | head -1"], capture_output=True, check=True)
         self.assertEqual(done.stderr, b"")
+
+    def test_logs_are_kept_when_the_reader_of_the_output_has_gone(self):
+        self.write("fails.scenario", IDLE.replace("wait 60s", "wait 1ms\nexpect a failed checkpoint"))
+        self.write_programs()
+        with subprocess.Popen([CHAOS, "play", "fails.scenario", "--bin", "bin"], cwd=self.top, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": self.top}) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            said = process.stderr.read()
+        self.assertEqual(process.returncode, 1, said)
+        self.assertNotIn("Traceback", said)
+        self.assertIn("chaos: standard output is lost (Broken pipe)", said)
+        self.assertTrue(os.path.isdir(said.split("all logs are kept in ")[1].split("\n")[0]), said)
+        self.assert_nothing_is_noted(process.pid)
+
+    def test_an_output_that_cannot_be_written_is_told_and_leaves_nothing(self):
+        self.write("idle.scenario", IDLE)
+        self.write_programs()
+        self.write_trainer()
+        for redirection, why in (("> /dev/full", "is lost (No space left on device)"), (">&-", "is closed")):
+            for words in ("play idle.scenario --bin bin", "list", "--help",
+                          "--minutes 1 --bin bin --only ddp_mnist", "clean"):
+                done = subprocess.run(["bash", "-c", f"exec {shlex.quote(CHAOS)} {words} {redirection}"], cwd=self.top,
+                                      stderr=subprocess.PIPE, text=True, check=False, timeout=50,
+                                      env={**os.environ, "TMPDIR": self.top})
+                self.assertIn(done.returncode, (1, 2), f"{words}: {done.stderr}")
+                self.assertIn(f"standard output {why}", done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.top)), ["bin", "idle.scenario"])
+
+    def test_what_cannot_be_said_on_a_closed_standard_error_either_ends_up_in_no_file(self):
+        self.write_programs()
+        done = subprocess.run(["bash", "-c", f"exec {shlex.quote(CHAOS)} clean <&- >&- 2>&-"], check=False, timeout=50)
+        self.assertEqual(done.returncode, 2)
+        code = ("import os, standard_output as s\ns.use_standard_output()\n"
+                "for n in range(3): assert os.fstat(n)\nprint(os.open('/', os.O_RDONLY) > 2)")
+        done = subprocess.run(["bash", "-c", f"exec python3 -c {shlex.quote(code)} <&- 2>&-"], cwd=HERE, text=True,
+                              stdout=subprocess.PIPE, check=False, timeout=50)
+        self.assertEqual((done.returncode, done.stdout), (0, "True\n"))
 
     def test_a_strange_file_name_is_quoted_in_the_command_that_plays_it_again(self):
         self.assertEqual(shlex.split(command_again("play", "it's $a"))[1:], ["play", "it's $a"])
@@ -170,8 +216,7 @@ class Words(unittest.TestCase):
             self.assertTrue(os.path.isdir(kept))
             again = shlex.split(said.split("again: ")[1])
             self.assertEqual(again[1:], ["play", "it's idle.scenario", "--seed", "3", "--bin", f"{self.top}/bin"])
-            self.assertEqual([name for name in os.listdir(run_registry.registry_folder())
-                              if name.startswith(f"{process.pid}-")], [])
+            self.assert_nothing_is_noted(process.pid)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from host_setup import LeftOut
 from interruption import Interrupted, end_on_signals, refuse
 from program_folder import checked, command_again
 from sentences import SENTENCES
+from standard_output import use_standard_output
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEFT_OUT = 77
@@ -82,17 +83,17 @@ def prove(run):
     return told
 
 
-def keep_and_show(run):
+def keep_and_show(run, what):
+    """First the logs, since whoever reads may have gone; then all in one piece."""
     run.keep()
-    print(f"\nall logs are kept in {run.folder}")
-    for note in run.notes:
-        print(f"chance decided: {note}")
+    told = [f"\n{what}\n\nall logs are kept in {run.folder}"]
+    told += [f"chance decided: {note}" for note in run.notes]
     for launch in run.all_launches:
-        tail = launch.output().splitlines()[-25:]
-        print(f"---- {launch.node.name}, exit code {launch.process.poll()} ({launch.output_path})")
-        print("\n".join(tail))
+        told.append(f"---- {launch.node.name}, exit code {launch.process.poll()} ({launch.output_path})")
+        told += launch.output().splitlines()[-25:]
     path = os.path.relpath(run.scenario.path)
-    print("\nagain: " + command_again("play", path, "--seed", str(run.seed), "--bin", run.bin), flush=True)
+    again = command_again("play", path, "--seed", str(run.seed), "--bin", run.bin)
+    print("\n".join([*told, f"\nagain: {again}"]), flush=True)
 
 
 def play(scenario, bin_dir, seed, keep=False):
@@ -110,19 +111,17 @@ def play(scenario, bin_dir, seed, keep=False):
         except LeftOut:
             raise
         except AssertionError as fault:
-            print(f"\nFAILED: {fault}")
+            keep_and_show(run, f"FAILED: {fault}")
         except Interrupted as why:
-            print(f"\ninterrupted by {why.name}")
-            keep_and_show(run)
+            keep_and_show(run, f"interrupted by {why.name}")
             raise
         except Exception:
-            print(f"\nFAILED:\n{traceback.format_exc()}")
+            keep_and_show(run, f"FAILED:\n{traceback.format_exc()}")
         else:
             if keep:
                 run.keep()
                 print(f"  kept in {run.folder}")
             return True
-        keep_and_show(run)
         return False
 
 
@@ -190,6 +189,7 @@ def show(what):
 
 
 def main():
+    use_standard_output()
     if sys.argv[1:] in (["list"], ["sentences"]):
         return show(sys.argv[1])
     parser = argparse.ArgumentParser()

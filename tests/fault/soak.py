@@ -28,6 +28,7 @@ from injector import Injector
 from interruption import Interrupted, end_on_signals, refuse
 from program_folder import checked, command_again
 from soak_table import Totals, table
+from standard_output import use_standard_output
 
 JOB = "--nnodes=1:4 --max-restarts=100000 --stop-grace=5"
 HEAD = """hosts: 5
@@ -130,9 +131,9 @@ def play_job(name, options, dice, until, totals):
             if options.keep:
                 run.keep()
         except BaseException as end:
+            run.keep()
             if not isinstance(end, Interrupted):
                 run.note_processes()
-            run.keep()
             print(f"\nwhat was done until then:\n{run.transcript()}\nall logs are kept in {run.folder}", flush=True)
             raise
 
@@ -154,7 +155,6 @@ def soak(options, totals):
             fault = f"{name}: {broken}"
         except Exception:
             fault = f"{name}: {traceback.format_exc()}"
-    print("\n" + table(totals))
     return fault
 
 
@@ -226,14 +226,15 @@ def run(options):
         print(f"\nagain: {again(options)}\nsoak: interrupted by {end.name} after {totals.jobs} whole jobs", flush=True)
         return end.code
     if fault:
-        print(f"\n{fault}\nagain: {again(options)}")
-        print(f"soak: BROKEN after {totals.faults()} faults: {fault.splitlines()[0]}")
+        print(f"\n{table(totals)}\n\n{fault}\nagain: {again(options)}\n"
+              f"soak: BROKEN after {totals.faults()} faults: {fault.splitlines()[0]}")
         return 1
-    print(f"soak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; nothing was lost, "
+    print(f"\n{table(totals)}\nsoak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; nothing was lost, "
           "nothing hung, nothing is left")
     return 0
 
 
 if __name__ == "__main__":
+    use_standard_output()
     end_on_signals()
     sys.exit(run(read_options(sys.argv[1:])))

@@ -140,8 +140,8 @@ class Lab:
         try:
             self._end_launches()
             if kind is not None:
+                self.registry.keep(self.folder)  # first: whoever reads what is shown may have gone
                 self.show_outputs()
-                self.registry.keep(self.folder)
         finally:
             self.registry.close()
 
