@@ -19,7 +19,7 @@ import play
 import side_by_side
 import soak
 from interruption import end_on_signals, refuse
-from program_folder import REPOSITORY, checked
+from program_folder import REPOSITORY, check_temporary_folder, checked
 from run_registry import sweep
 from standard_output import use_standard_output
 
@@ -125,6 +125,7 @@ def main(arguments):
     if what in ("list", "sentences"):
         return play.show(what)
     end_on_signals()
+    check_temporary_folder()
     if what == "play":
         return play_all(files, given)
     if what == "soak":

@@ -111,6 +111,33 @@ class Words(unittest.TestCase):
         self.refuse("play --bin bin --minutes=3 x", "play takes no --minutes")
         self.refuse("plya", "unknown word 'plya'")
 
+    def test_a_temporary_folder_that_cannot_be_written_down_is_refused_before_anything_is_made(self):
+        self.write("idle.scenario", IDLE.replace("wait 60s", "wait 1ms"))
+        self.write_programs()
+        self.write_trainer()
+        for name, why in ((b"two\nlines", "line break"), (b"two\rlines", "line break"), (b"\xff", "not UTF-8")):
+            folder = os.path.join(self.top.encode(), name)
+            os.mkdir(folder)
+            for words in ([CHAOS, "play", "--bin", "bin", "idle.scenario"], [CHAOS, "--minutes", "1", "--bin", "bin"],
+                          [sys.executable, f"{HERE}/play.py", self.bin, "idle.scenario", "--full"],
+                          [sys.executable, f"{HERE}/soak.py", self.bin]):
+                done = subprocess.run(words, cwd=self.top, env={**os.environb, b"TMPDIR": folder}, capture_output=True,
+                                      text=True, check=False, timeout=50)
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                self.assertIn(why, done.stderr)
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_a_temporary_folder_may_have_spaces_and_letters_of_any_language(self):
+        self.write("fails.scenario", IDLE.replace("wait 60s", "wait 1ms\nexpect a failed checkpoint"))
+        self.write_programs()
+        folder = f"{self.top}/été $x \\n"
+        os.mkdir(folder)
+        done = subprocess.run([CHAOS, "play", "--bin", "bin", "fails.scenario"], cwd=self.top, check=False, timeout=50,
+                              env={**os.environ, "TMPDIR": folder}, capture_output=True, text=True)
+        kept = done.stdout.split("all logs are kept in ")[1].split("\n")[0]
+        self.assertEqual((done.returncode, os.path.dirname(kept), os.listdir(folder)),
+                         (1, folder, [os.path.basename(kept)]), done.stderr)
+
     def test_play_itself_says_the_sentence_only_too(self):
         self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")
         for path in ("wrong.scenario", "no_such"):

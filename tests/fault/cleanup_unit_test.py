@@ -123,6 +123,24 @@ class Registry(InOwnFolder):
             self.assertEqual(f.read(), "said")
         self.assertEqual(os.listdir(f"{self.top}/kept"), ["logs"])
 
+    def test_what_cannot_be_written_down_is_not_made(self):
+        for name in ("two\nlines", "\udcff"):
+            os.mkdir(f"{self.top}/{name}")
+            with mock.patch.object(tempfile, "tempdir", f"{self.top}/{name}"), RunRegistry(self.registry) as registry:
+                with self.assertRaisesRegex(ValueError, "its name"):
+                    registry.make_folder("muster-lab-")
+            self.assertEqual(os.listdir(f"{self.top}/{name}"), [])
+        self.assertEqual(os.listdir(self.registry), [])
+
+    def test_a_folder_is_written_down_before_it_is_made(self):
+        def die(path, mode):
+            raise KeyboardInterrupt
+        with mock.patch.object(tempfile, "tempdir", self.top), RunRegistry(self.registry) as registry:
+            with mock.patch.object(os, "mkdir", die), self.assertRaises(KeyboardInterrupt):
+                registry.make_folder("muster-lab-")
+            with open(registry._path, encoding="utf-8") as f:
+                self.assertRegex(f.read(), f"^folder\t{self.top}/muster-lab-[0-9a-f]+\n$")
+
     def test_many_runs_can_begin_and_end_at_once(self):
         words = [sys.executable, "-c", MAKE_MANY, os.path.dirname(run_registry.__file__), self.registry]
         makers = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(4)]

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import machine_memory
 import slow_link
@@ -43,7 +42,7 @@ def mount_image(path, size):
 
 def can_mount():
     with RunRegistry() as registry:
-        path = registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
+        path = registry.make_folder("muster-lab-")
         registry.note("mount", path)
         return mount_tmpfs(path, "64K")
 

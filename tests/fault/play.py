@@ -25,7 +25,7 @@ import scenario_text
 from fault_run import FaultRun
 from host_setup import LeftOut
 from interruption import Interrupted, end_on_signals, refuse
-from program_folder import checked, command_again
+from program_folder import check_temporary_folder, checked, command_again
 from sentences import SENTENCES
 from standard_output import use_standard_output
 
@@ -200,6 +200,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
     end_on_signals()
+    check_temporary_folder()
     scenario, bin_dir = load(options.file), checked(options.bin)
     seed = options.seed if options.seed is not None else new_seed()
     return {True: 0, False: 1}.get(attempt(scenario, bin_dir, seed, options.keep, options.full), LEFT_OUT)

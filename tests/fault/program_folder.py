@@ -1,11 +1,16 @@
-"""The folder with the programs under test, and how scripts/chaos is called again."""
+"""The folder with the programs under test, the one in which they are tried, and how scripts/chaos is called again."""
 
 import os
 import shlex
+import sys
+import tempfile
 
 from interruption import refuse
 
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, f"{REPOSITORY}/tests/support")
+from run_registry import why_not_noted  # noqa: E402
+
 NEEDED = ("muster", "musterd", "musterctl")
 
 
@@ -15,6 +20,16 @@ def checked(bin_dir):
     if missing:
         refuse(f"{bin_dir} is no folder with muster's programs: there is no {' and no '.join(missing)}")
     return os.path.abspath(bin_dir)
+
+
+def check_temporary_folder():
+    """Before anything is made there."""
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        refuse(f"{error.strerror}; set TMPDIR")
+    if why := why_not_noted(folder):
+        refuse(f"the temporary folder {ascii(folder)} cannot be used: {why}; set TMPDIR to another one")
 
 
 def command_again(*words):

@@ -26,7 +26,7 @@ from fault_run import FaultRun
 from host_setup import LeftOut, can_mount
 from injector import Injector
 from interruption import Interrupted, end_on_signals, refuse
-from program_folder import checked, command_again
+from program_folder import check_temporary_folder, checked, command_again
 from soak_table import Totals, table
 from standard_output import use_standard_output
 
@@ -237,4 +237,5 @@ def run(options):
 if __name__ == "__main__":
     use_standard_output()
     end_on_signals()
+    check_temporary_folder()
     sys.exit(run(read_options(sys.argv[1:])))

@@ -10,11 +10,13 @@ import errno
 import fcntl
 import os
 import shutil
+import secrets
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from typing import NamedTuple
 
@@ -25,6 +27,17 @@ LIMIT_S = 10
 def registry_folder():
     """Root's own, or this user's."""
     return "/run/muster-labs" if os.geteuid() == 0 else f"/tmp/muster-labs-{os.geteuid()}"
+
+
+def why_not_noted(name):
+    """A thing is written down in a line of text; nothing if this name can be."""
+    if any(ord(letter) < 32 for letter in name):
+        return "it has a line break, or another control character, in its name"
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8"
+    return None
 
 
 def environment_of_process(pid):
@@ -215,9 +228,18 @@ class RunRegistry:
             fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def note(self, kind, name):
+        """ValueError, before anything is made, for a name that cannot be written down."""
         assert kind in REMOVERS, kind
+        if why := why_not_noted(name):
+            raise ValueError(f"{kind} {name!r}: {why}")
         self._write(kind, name)
         return name
+
+    def make_folder(self, prefix):
+        """In the temporary folder, for this user alone; its path."""
+        path = self.note("folder", os.path.join(tempfile.gettempdir(), prefix + secrets.token_hex(8)))
+        os.mkdir(path, 0o700)
+        return path
 
     def keep(self, folder):
         """This folder outlives the run, for whoever looks at what failed; with what was on disks mounted in it."""

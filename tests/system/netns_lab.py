@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -78,7 +77,7 @@ class Lab:
         return self
 
     def _set_up(self):
-        self.folder = self.registry.note("folder", tempfile.mkdtemp(prefix="muster-lab-"))
+        self.folder = self.registry.make_folder("muster-lab-")
         self.registry.note("processes", self.folder)
         self.shared_memory = f"{self.folder}/shm"
         if self.own_names:
