@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -23,6 +24,7 @@ import injector  # noqa: E402
 import network_actions  # noqa: E402
 import run_registry  # noqa: E402
 import soak  # noqa: E402
+import torch_probe  # noqa: E402
 from program_folder import NEEDED, command_again  # noqa: E402
 from scenario_text import parse  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
@@ -137,6 +139,38 @@ class Words(unittest.TestCase):
         kept = done.stdout.split("all logs are kept in ")[1].split("\n")[0]
         self.assertEqual((done.returncode, os.path.dirname(kept), os.listdir(folder)),
                          (1, folder, [os.path.basename(kept)]), done.stderr)
+
+    def write_interpreter(self, text):
+        self.write("bin/python", f"#!/bin/sh\n{text}\n", 0o755)
+        return f"{self.bin}/python"
+
+    def test_an_interpreter_without_pytorch_is_refused_before_anything_is_built_or_begun(self):
+        for text, why in (("echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1", "No module named 'torch'"),
+                          ("exit 0", "it says nothing"), ("kill -9 $$", "exit code -9"),
+                          ("echo PyTorch 9.1 without", "its PyTorch 9.1 has no Gloo")):
+            self.write_interpreter(text)
+            self.refuse("--minutes 1 --torch bin/python", f"--torch {self.bin}/python", why)
+        self.write_programs()
+        self.refuse("torchrun --bin bin --torch bin/python", "has no Gloo")
+        self.write("bin/python", "no program", 0o755)
+        self.refuse("--minutes 1 --torch bin/python", "Exec format error")
+
+    def test_an_interpreter_that_does_not_end_is_refused_in_time_and_ended_with_all_that_it_started(self):
+        python = self.write_interpreter(f"echo $$ > {self.top}/pid; sleep 600 & wait")
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told), self.assertRaises(SystemExit) as caught:
+            torch_probe.torch_version(python, limit_s=1)
+        self.assertEqual(caught.exception.code, 2)
+        self.assertEqual(told.getvalue(), f"chaos: --torch {python}: it has not imported torch within 1 s\n")
+        with open(f"{self.top}/pid", encoding="ascii") as f, self.assertRaises(ProcessLookupError):
+            group = int(f.read())
+            for _ in range(1000):  # until whoever adopted the sleeper has seen its end
+                os.killpg(group, 0)
+                time.sleep(0.01)
+
+    def test_warnings_of_pytorch_do_not_matter(self):
+        python = self.write_interpreter("echo old card >&2; echo PyTorch 9.1 with; echo bye >&2")
+        self.assertEqual(torch_probe.torch_version(python), "9.1")
 
     def test_play_itself_says_the_sentence_only_too(self):
         self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")

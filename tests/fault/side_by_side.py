@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -18,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from netns_lab import Lab, await_that  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
+from torch_probe import interpreter, torch_version  # noqa: E402
 
 HOST_MARK = "MUSTER_LAB_HOST"
 STEPS = 600
@@ -255,8 +255,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if not options.torch:
         parser.error("--torch or MUSTER_TORCH_PYTHON has to name a Python with PyTorch; scripts/setup-torch makes one")
-    version = subprocess.run([options.torch, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True,
-                             check=True).stdout.strip()
+    options.torch = interpreter(options.torch)
+    version = torch_version(options.torch)
     print(f"torchrun of PyTorch {version}; load {os.getloadavg()[0]:.0f}\n", flush=True)
     print("| Fault | Launcher | Recovered | To the next step | Steps done again | Processes left | Exit codes n1 n2 n3 |")
     print("|---|---|---|---|---|---|---|", flush=True)

@@ -10,7 +10,6 @@ import argparse
 import math
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -29,6 +28,7 @@ from interruption import Interrupted, end_on_signals, refuse
 from program_folder import check_temporary_folder, checked, command_again
 from soak_table import Totals, table
 from standard_output import use_standard_output
+from torch_probe import interpreter, torch_version
 
 JOB = "--nnodes=1:4 --max-restarts=100000 --stop-grace=5"
 HEAD = """hosts: 5
@@ -198,8 +198,8 @@ def read_options(arguments):
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(3), "big")
     if options.torch:
-        found = shutil.which(options.torch) or refuse(f"there is no interpreter {options.torch}")
-        options.torch = os.path.abspath(found)
+        options.torch = interpreter(options.torch)
+        options.torch_version = torch_version(options.torch)
     if options.only == "torch" and not options.torch:
         refuse("--only torch wants --torch PYTHON, an interpreter with PyTorch")
     return options
@@ -215,7 +215,8 @@ def check_programs(options):
 def run(options):
     """The exit code."""
     check_programs(options)
-    print(f"soak: {options.minutes:g} minutes, seed {options.seed}", flush=True)
+    script = f", PyTorch {options.torch_version}" if options.torch else ""
+    print(f"soak: {options.minutes:g} minutes, seed {options.seed}{script}", flush=True)
     totals = Totals()
     try:
         fault = soak(options, totals)
