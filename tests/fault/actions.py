@@ -7,9 +7,9 @@ import time
 import expectations  # noqa: F401
 import file_actions  # noqa: F401
 import network_actions  # noqa: F401
-import waits  # noqa: F401
 from fault_run import HOST_MARK
 from sentences import sentence
+from waits import await_workers
 
 
 def signal_processes(pids, number):
@@ -27,18 +27,6 @@ def signal_processes(pids, number):
 def note_choice(run, when, what, host, rank=-1):
     """Whom chance chose: the words alone do not tell. The proof of truth wants to know."""
     run.chosen.append((when, what, host, rank))
-
-
-def await_workers(run, are_there, what):
-    """{rank: pid} of that very look for which are_there(it) held: a moment later they may be gone."""
-    kept = {}
-
-    def look():
-        if not kept and are_there(found := run.workers()):
-            kept.update(found)
-        return bool(kept)
-    run.await_that(look, what)
-    return kept
 
 
 def hurt_worker(run, number, rank, pid):
@@ -146,8 +134,8 @@ def signal_daemon(run, number):
 @sentence("freeze worker NUMBER")
 def freeze_worker(run, rank):
     """It sleeps in the kernel (state D) and no signal ends it, as when a disk or a device does not answer."""
-    run.await_that(lambda: rank in run.workers(), f"there is a worker of rank {rank}")
-    run.setup.freeze(run.workers()[rank])
+    workers = await_workers(run, lambda found: rank in found, f"there is a worker of rank {rank}")
+    run.setup.freeze(workers[rank])
 
 
 @sentence("thaw the frozen workers")

@@ -6,7 +6,7 @@ from fault_run import PATIENCE_S
 from sentences import sentence
 
 
-@sentence("expect exit NUMBER of HOSTS")
+@sentence("expect exit CODE of HOSTS")
 def expect_exit(run, code, names):
     """Waits for it."""
     for name in run.scenario.resolve(names):
@@ -14,7 +14,7 @@ def expect_exit(run, code, names):
         run.mark_down(name, "is done")
 
 
-@sentence("expect exit NUMBER of HOSTS within TIME")
+@sentence("expect exit CODE of HOSTS within TIME")
 def expect_exit_soon(run, code, names, limit_s):
     """From the last fault on."""
     expect_exit(run, code, names)
@@ -28,7 +28,7 @@ def expect_exit_by_signal(run, number, names):
     expect_exit(run, -number, names)
 
 
-@sentence("expect exit other than NUMBER of HOSTS")
+@sentence("expect exit other than CODE of HOSTS")
 def expect_other_exit(run, code, names):
     for name in run.scenario.resolve(names):
         got = run.launches[name].process.wait(PATIENCE_S)

@@ -10,17 +10,22 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import actions  # noqa: E402,F401  they make the sentences known
+import expectations  # noqa: E402
+import file_actions  # noqa: E402
+import network_actions  # noqa: E402
 import proof_leftovers  # noqa: E402
 import proof_progress  # noqa: E402
 from host_network import HostNetwork  # noqa: E402
 from proof_samples import Ledger  # noqa: E402
 from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
 from soak_table import useful_seconds  # noqa: E402
+import waits  # noqa: E402
 from scenario_text import ScenarioError, parse, read  # noqa: E402
 
 HEAD = "hosts: 3\njob: --nnodes=1:3\nprogram: ddp_mnist --max-steps=10\n\n"
@@ -34,9 +39,9 @@ class Parser(unittest.TestCase):
             self.assertIn(part, str(caught.exception))
 
     def test_a_whole_scenario_is_read(self):
-        scenario = parse("x/a_b.scenario", "# why\nhosts: 4\ndaemon: n4 --http=x\nstart: n1\njob: --nnodes=1:3\n"
+        scenario = parse("x/a_b.scenario", "# why\nhosts: 4\ndaemon: n4 --http=x\nstart: n1,n2\njob: --nnodes=1:3\n"
                          "disk: checkpoint 8M\nlimit: n2 descriptors=64\nclock: n1 +15m\nruns: always\n"
-                         "program: ddp_mnist\n\nawait step 4\nsend SIGKILL to agent of n1,n2\n"
+                         "program: ddp_mnist\n\nstart n3\nsend SIGKILL to agent of n1,n2\n"
                          'expect that all show "two words"\ncut off n2\n')
         self.assertEqual(scenario.name, "a_b")
         self.assertEqual(scenario.job_hosts(), ["n1", "n2", "n3"])
@@ -67,11 +72,108 @@ class Parser(unittest.TestCase):
         self.refuse(HEAD + "cut off n4\n", "no host n4")
         self.refuse("daemon: n7\n" + HEAD + "wait 1s\n", "no host n7")
 
+    def test_what_stands_in_the_head_twice_is_refused_with_both_lines(self):
+        for line in ("hosts: 2", "job: --nnodes=1:2", "program: child wait", "start: n1", "runs: always", "parent: n2",
+                     "daemon: n3", "disk: logs 1M", "limit: n2 descriptors=64", "clock: n1 +1m", "link: n2 1ms 1M",
+                     "secret: a b", "own: n2 --stop-grace=1"):
+            key = line.split(":")[0]
+            rest = "".join(f"{other}\n" for other in HEAD.strip().split("\n") if not other.startswith(f"{key}:"))
+            parse("a.scenario", f"{line}\n{rest}\nwait 1s\n")
+            self.refuse(f"{line}\n{line}\n{rest}\nwait 1s\n", "a.scenario:2: line 1 is a ", f"'{key}:", "leave one of the two")
+        parse("a.scenario", "secret: a b\nsecret: c d\nown: n1 --x\nown: n2 --x\n" + HEAD + "wait 1s\n")
+        self.refuse("limit: n1 descriptors=64 descriptors=32\n", "a.scenario:1", "twice")
+
+    def test_a_line_of_the_head_that_says_nothing_or_changes_nothing_is_refused(self):
+        for line in ("own: n1", "limit: n1", "job:"):
+            self.refuse(f"{line}\n", "a.scenario:1", "too few")
+        for line in ("own: n3 --x", "limit: n3 descriptors=64", "clock: n3 +1m", "parent: n3"):
+            self.refuse(f"daemon: n3\n{line}\n{HEAD}wait 1s\n", "a.scenario:2", "no launcher is ever started on n3")
+        self.refuse("disk: logs 0M\n", "a.scenario:1", "a size")
+        self.refuse("secret: ../a b\n", "a.scenario:1", "no name of a file")
+        self.refuse("program: python\n", "a.scenario:1", "too few")
+        self.refuse("program: python nosuch.py\n", "a.scenario:1", "no script nosuch.py")
+        self.refuse(HEAD.replace("1:3", "3:1") + "wait 1s\n", "a.scenario:2", "MIN:MAX")
+        self.refuse(HEAD.replace("ddp_mnist", "child touch {floder}/x") + "wait 1s\n", "a.scenario:3", "{floder}", "{folder}")
+        self.refuse(HEAD + "wait 1s\njob: --nnodes=2\n", "a.scenario:6", "above the empty line")
+
+    def test_what_the_head_does_not_provide_is_told(self):
+        for sentence, wanted in (("fill the disk of logs", "disk: logs"), ("make the disk of logs read-only", "disk: logs"),
+                                 ("set the clock of n1 to +1m", "clock: n1"), ("start the daemon", "daemon: HOST"),
+                                 ('expect that the daemon shows "x"', "daemon: HOST"), ("cut off n1 from its peers", "daemon:"),
+                                 ("send SIGKILL to the parent of agent of n1", "parent: n1")):
+            self.refuse(HEAD + f"wait 1s\n{sentence}\n", "a.scenario:6", wanted)
+
+    def test_a_sentence_that_refers_to_nothing_is_refused(self):
+        for sentence, wanted in (("expect the remembered workers", "remember the workers"),
+                                 ("continue the stopped workers", "stop a random worker"),
+                                 ("thaw the frozen workers", "freeze worker"), ("expect round 2 within 5s", "last fault"),
+                                 ("expect exit 0 of all within 5s", "last fault"),
+                                 ("expect that round 1 ends within 5s", "last fault"),
+                                 ("expect that all name whom chance hit", "random worker")):
+            self.refuse(HEAD + f"await step 3\n{sentence}\n", "a.scenario:6", wanted)
+        disks = "disk: logs 1M\ndisk: state 1M\n" + HEAD
+        self.refuse(disks + "fill the disk of state\nempty the disk of logs\n", "a.scenario:8", "'fill the disk of FOLDER'")
+        parse("a.scenario", disks + "fill the disk of logs\nempty the disk of logs\n")
+
+    def test_who_was_never_started_or_has_ended_or_runs_already_is_told(self):
+        head = "start: n1,n2\n" + HEAD
+        self.refuse(head + "await that all are in a round of 3\n", "a.scenario:6", "on n3 before")
+        parse("a.scenario", head + "start n3\nawait that all are in a round of 3\n")
+        self.refuse(head + "expect exit 0 of n1\nsend SIGKILL to agent of n1\n", "a.scenario:7", "n1 has ended by line 6")
+        self.refuse(head + "expect exit 0 of all\n", "on n3 before")
+        self.refuse(HEAD + "expect exit 0 of all\nexpect exit 1 of n2\n", "a.scenario:6", "n2 has ended by line 5")
+        parse("a.scenario", head + "expect exit 1 of n1\nstart n1\nsend SIGKILL to agent of n1\nexpect exit by SIGKILL of n1\n")
+        for sentence in ("send SIGKILL to worker 1", "send SIGSTOP to every worker", "stop a random worker", "freeze worker 0",
+                         "send SIGKILL to half of the hosts"):
+            self.refuse(HEAD + f"expect exit 0 of all\n{sentence}\n", "a.scenario:6", "ended by line 5, and their workers")
+        self.refuse(HEAD + "await step 3\nstart n1\n", "a.scenario:6", "runs already")
+        parse("a.scenario", HEAD + "send SIGKILL to agent of n1\nstart n1\n")
+
+    def test_what_is_said_twice_or_has_come_already_is_refused(self):
+        self.refuse(HEAD + 'expect 1 rounds on n1\nexpect that n1 show "x"\nexpect 1 rounds on n1\n', "a.scenario:7", "line 5")
+        parse("a.scenario", HEAD + 'expect that n1 show "x"\nawait 5 more steps\nexpect that n1 show "x"\n')
+        self.refuse(HEAD + "await step 50\nawait step 40\n", "a.scenario:6", "line 5 has awaited step 50")
+        self.refuse(HEAD + "await a checkpoint of step 20\nwait 1s\nawait a checkpoint of step 20\n", "a.scenario:7")
+        parse("a.scenario", HEAD + "await step 50\nsend SIGKILL to every worker\nawait step 40\n")
+
+    def test_more_than_there_can_be_is_refused(self):
+        for sentence, why in (("send SIGKILL to worker 3", "no rank 3"), ("freeze worker 3", "no rank 3"),
+                              ("await 4 workers", "3 workers"), ("await that n1 are in a round of 4", "1 to 3"),
+                              ("await that n1 are in a round of 0", "1 to 3"), ("take the port 0 on n1", "1 to 65535"),
+                              ("lose 101 percent of what n1 receives", "0 to 100"), ("expect exit 256 of all", "0 to 255"),
+                              ('expect that the first failure is rank 3 on n1 by "x"', "no rank 3"),
+                              ('expect that n1 show ""', "a text is wanted"), ("cut off n1,n1", "twice"),
+                              ("let n1 have the address nowhere", "as in 10.77.0.9"), ("await step ²", "number is wanted"),
+                              ("await the file {floder}/x", "nothing stands for {floder}")):
+            self.refuse(HEAD + f"wait 1s\n{sentence}\n", "a.scenario:6", why)
+        parse("a.scenario", HEAD.replace("1:3", "1:3 --nproc-per-node=2") + "send SIGKILL to worker 5\nawait 6 workers\n")
+
+    def test_a_mistake_is_told_with_its_own_line_not_the_last_one(self):
+        self.refuse(HEAD + "cut off n4\nwait 1s\n", "a.scenario:5: cut off n4: there is no host n4, but n1, n2, n3")
+        self.refuse("daemon: n7\n" + HEAD + "wait 1s\n", "a.scenario:1: there is no host n7")
+        self.refuse("hosts: 2\njob: --max-restarts=1\nprogram: child\n\nwait 1s\n", "a.scenario:2", "no --nnodes")
+
     def test_every_scenario_of_this_folder_can_be_read(self):
         paths = glob.glob(f"{HERE}/*.scenario")
         self.assertGreaterEqual(len(paths), 10)
         for path in paths:
             self.assertTrue(read(path).steps, path)
+
+
+class Sentences(unittest.TestCase):
+    def test_no_name_of_the_functions_that_carry_them_out_means_two_things(self):
+        """actions.await_workers was once another function than waits.await_workers."""
+        meant = {}
+        for module in (actions, expectations, file_actions, network_actions, waits):
+            for name, thing in vars(module).items():
+                if callable(thing) and thing.__module__ not in ("builtins", "typing"):
+                    self.assertIs(meant.setdefault(name, thing), thing, f"{name} of {module.__name__}")
+
+    def test_whom_a_sentence_hurts_is_whom_it_saw(self):
+        looks = [{}, {1: 7}, {}]
+        run = types.SimpleNamespace(workers=lambda: looks.pop(0), await_that=lambda look, what: any(look() for _ in range(3)),
+                                    setup=types.SimpleNamespace(freeze=lambda pid: self.assertEqual(pid, 7)))
+        actions.freeze_worker(run, 1)
 
 
 class Registry(unittest.TestCase):

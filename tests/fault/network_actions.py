@@ -80,7 +80,7 @@ def reset_to_daemon(run, name):
     firewall(run, name, "OUTPUT", "-d", address, "-p", "tcp", "--dport", port, *RESET)
 
 
-@network_sentence("lose NUMBER percent of what HOST receives")
+@network_sentence("lose PERCENT percent of what HOST receives")
 def lose_packets(run, percent, name):
     firewall(run, name, "INPUT", "-i", "eth0", "-m", "statistic", "--mode", "random", "--probability",
              str(percent / 100), *DROP)
@@ -93,7 +93,7 @@ def reconnect(run, names):
         run.mark_up(name)
 
 
-@network_sentence("let HOST have the address TEXT")
+@network_sentence("let HOST have the address ADDRESS")
 def move(run, name, address):
     """The old one is gone, with every connection that used it."""
     run.hosts[name].run("ip", "addr", "flush", "dev", "eth0", "scope", "global")
@@ -101,7 +101,7 @@ def move(run, name, address):
     run.hosts[name].address = address
 
 
-@sentence("take the port NUMBER on HOST")
+@sentence("take the port PORT on HOST")
 def take_port(run, port, name):
     """By a program that has nothing to do with the job."""
     host = run.hosts[name]
@@ -112,7 +112,7 @@ def take_port(run, port, name):
     run.helpers.append(helper)
 
 
-@sentence("grab the port NUMBER on HOST as soon as it is free")
+@sentence("grab the port PORT on HOST as soon as it is free")
 def grab_port(run, port, name):
     """A program that tries all the time, and says when it has it."""
     host = run.hosts[name]

@@ -26,12 +26,12 @@ from fault_run import FaultRun
 from host_setup import LeftOut
 from interruption import Interrupted, end_on_signals, refuse
 from program_folder import check_temporary_folder, checked, command_again
+from scenario_checks import is_fault
 from sentences import SENTENCES
 from standard_output import use_standard_output
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEFT_OUT = 77
-FAULT_WORDS = ("send", "freeze", "cut", "reset", "fill", "make", "truncate", "flip", "take", "let", "start", "set", "lose", "go")
 
 
 def await_answer(run, name):
@@ -48,7 +48,7 @@ def follow(run):
         await_answer(run, name)
     for step in run.scenario.steps:
         print(f"{time.monotonic() - run.began:7.2f} s  {step.text}", flush=True)
-        if step.text.split()[0] in FAULT_WORDS:
+        if is_fault(step):
             run.faults.append((time.monotonic(), step.text))
         try:
             step.sentence.act(run, *step.values)

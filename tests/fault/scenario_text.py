@@ -19,7 +19,8 @@
     send SIGKILL to worker 1
     expect exit 0 of all
 
-An empty line ends the head. What follows is done in this order, a sentence a line (sentences.py; `scripts/chaos
+An empty line ends the head. Each of its lines stands there once; those of a disk, a secret or a host once for each. What
+is clearly a mistake is refused with its line (scenario_checks.py). What follows is done in this order, a sentence a line (sentences.py; `scripts/chaos
 sentences` lists them). Words with spaces stand in double quotes; {folder} is the run's own folder.
 """
 
@@ -28,12 +29,13 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
+import scenario_checks
 from sentences import FOLDERS, host, hosts, number, seconds, shift, understand
 
 MAX_HOSTS = 16
 PROGRAMS = ("ddp_mnist", "fsdp_mlp", "child", "python")
 LIMITS = ("descriptors", "processes", "memory")
-SIZE = re.compile(r"\d+[KM]")
+SIZE = re.compile(r"[1-9]\d*[KM]")
 
 
 class ScenarioError(Exception):
@@ -65,6 +67,7 @@ class Scenario:
     secrets: dict = field(default_factory=dict)
     own: dict = field(default_factory=dict)
     always: bool = False
+    said: dict = field(default_factory=dict)  # (key of a head line, what it is about): its line
     steps: list = field(default_factory=list)
 
     @property
@@ -138,6 +141,8 @@ def _start(scenario, words):
 def _program(scenario, words):
     if words[0] not in PROGRAMS:
         raise ValueError(f"a program is one of {', '.join(PROGRAMS)}")
+    if words[0] == "python" and not os.path.isfile(os.path.join(os.path.dirname(os.path.abspath(__file__)), words[1])):
+        raise ValueError(f"there is no script {words[1]} in tests/fault")
     scenario.program = words
 
 
@@ -152,9 +157,13 @@ def _limit(scenario, words):
     own = scenario.limits.setdefault(host(words[0]), {})
     for word in words[1:]:
         name, _, value = word.partition("=")
-        if name not in LIMITS or not re.fullmatch(r"\d+[KM]?", value):
+        if name not in LIMITS or not re.fullmatch(r"[1-9]\d*[KM]?", value):
             raise ValueError(f"'{word}': expected one of {', '.join(LIMITS)}, and its value as in descriptors=64")
+        if name in own:
+            raise ValueError(f"{name} is limited twice")
         own[name] = value
+    if not own:
+        raise IndexError
 
 
 def _clock(scenario, words):
@@ -170,11 +179,21 @@ def _link(scenario, words):
 
 def _secret(scenario, words):
     name, text = two(words)
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"'{name}' is no name of a file")
     scenario.secrets[name] = text
 
 
 def _own(scenario, words):
+    if len(words) < 2:
+        raise IndexError
     scenario.own.setdefault(host(words[0]), []).extend(words[1:])
+
+
+def _job(scenario, words):
+    if not words:
+        raise IndexError
+    scenario.job = words
 
 
 def _parent(scenario, words):
@@ -190,16 +209,25 @@ def _runs(scenario, words):
 HEAD = {
     "hosts": _hosts, "daemon": _daemon, "start": _start, "program": _program, "disk": _disk, "limit": _limit,
     "clock": _clock, "link": _link, "parent": _parent, "secret": _secret, "own": _own,
-    "runs": _runs, "job": lambda scenario, words: scenario.job.extend(words),
+    "runs": _runs, "job": _job,
 }
 
 
-def _read_head_line(scenario, line):
+EACH = ("disk", "limit", "clock", "link", "secret", "own")  # those of which there may be one for each name
+
+
+def _read_head_line(scenario, place, line):
     key, colon, rest = line.partition(":")
     if not colon or key not in HEAD:
         raise ValueError(f"'{line}' is no line of the head: {', '.join(HEAD)}, each with a colon")
+    words = shlex.split(rest)
     try:
-        HEAD[key](scenario, shlex.split(rest))
+        about = (key, words[0] if key in EACH else "")
+        first = scenario.said.setdefault(about, place)
+        if first != place:
+            raise ValueError(f"line {first} is a '{f'{key}: {about[1]}'.strip()}' line already: leave one of the two, with "
+                             "all that is to be said")
+        HEAD[key](scenario, words)
     except (TypeError, IndexError):
         raise ValueError(f"'{line}' has too few words or too many") from None
 
@@ -208,6 +236,8 @@ def _check_job(scenario):
     words = {name: scenario.option(name, "1") for name in ("--nnodes", "--nproc-per-node")}
     if not re.fullmatch(r"[1-9]\d*(:[1-9]\d*)?", words["--nnodes"]):
         raise ValueError(f"--nnodes is N or MIN:MAX, not {words['--nnodes']}")
+    if scenario.nodes[0] > scenario.nodes[1]:
+        raise ValueError(f"--nnodes is MIN:MAX, and {words['--nnodes']} has more at least than at most")
     if not re.fullmatch(r"[1-9]\d*|auto|cpu", words["--nproc-per-node"]):
         raise ValueError(f"--nproc-per-node is a number, auto or cpu, not {words['--nproc-per-node']}")
     if len(scenario.job_hosts()) > 1 and not scenario.option("--nnodes", ""):
@@ -219,18 +249,18 @@ def _check_whole(scenario):
         raise ValueError("no 'program:' line")
     if not scenario.steps:
         raise ValueError("no sentence; an empty line ends the head")
-    _check_job(scenario)
-    known = scenario.all_hosts()
-    named = [*scenario.limits, *scenario.clocks, *scenario.links, *scenario.parents, *scenario.own,
-             *scenario.resolve(scenario.start)]
-    named += [scenario.daemon] if scenario.daemon else []
-    for step in scenario.steps:
-        for value in step.values:
-            named += [v for v in (value if isinstance(value, tuple) else (value,))
-                      if isinstance(v, str) and re.fullmatch(r"n\d+", v)]
-    for name in named:
-        if name not in known:
-            raise ValueError(f"there is no host {name}, but {', '.join(known)}")
+    try:
+        _check_job(scenario)
+    except ValueError as error:
+        raise scenario_checks.WrongLine(scenario.said.get(("job", ""), scenario.steps[0].line), str(error)) from None
+    scenario_checks.check(scenario)
+
+
+def _read_sentence(place, line):
+    key = line.partition(":")[0]
+    if key in HEAD and ":" in line:
+        raise ValueError(f"a '{key}:' line belongs above the empty line that ends the head")
+    return Step(place, line, *understand(shlex.split(line)))
 
 
 def parse(path, text):
@@ -244,13 +274,12 @@ def parse(path, text):
             if not line:
                 in_head = in_head and not scenario.program
             elif in_head:
-                _read_head_line(scenario, line)
+                _read_head_line(scenario, number_, line)
             else:
-                known, values = understand(shlex.split(line))
-                scenario.steps.append(Step(number_, line, known, values))
+                scenario.steps.append(_read_sentence(number_, line))
         _check_whole(scenario)
     except ValueError as error:
-        raise ScenarioError(f"{path}:{number_}: {error}") from None
+        raise ScenarioError(f"{path}:{getattr(error, 'line', number_)}: {error}") from None
     return scenario
 
 

@@ -5,6 +5,7 @@ a value or raises ValueError that says what was expected.
 """
 
 import difflib
+import ipaddress
 import re
 import signal
 from dataclasses import dataclass
@@ -22,7 +23,12 @@ def host(word):
 
 def hosts(word):
     """In the order given; "all" is settled when the scenario runs."""
-    return ("all",) if word == "all" else tuple(host(part) for part in word.split(","))
+    if word == "all":
+        return ("all",)
+    names = tuple(host(part) for part in word.split(","))
+    if len(set(names)) < len(names):
+        raise ValueError(f"a host is named twice in {word}")
+    return names
 
 
 def seconds(word):
@@ -46,9 +52,34 @@ def signal_by_name(word):
 
 
 def number(word):
-    if not word.isdigit():
+    if not re.fullmatch("[0-9]{1,18}", word):
         raise ValueError("a number is wanted")
     return int(word)
+
+
+def number_of(low, high, what):
+    """A kind of number with bounds."""
+
+    def read(word):
+        value = number(word)
+        if not low <= value <= high:
+            raise ValueError(f"{what} is a number of {low} to {high}, not {word}")
+        return value
+
+    return read
+
+
+def text(word):
+    if not word:
+        raise ValueError("a text is wanted: an empty one is shown always")
+    return word
+
+
+def address(word):
+    try:
+        return str(ipaddress.IPv4Address(word))
+    except ValueError:
+        raise ValueError(f"an address is as in 10.77.0.9, not {word}") from None
 
 
 def folder(word):
@@ -59,7 +90,8 @@ def folder(word):
 
 KINDS: dict[str, Callable[[str], Any]] = {
     "HOST": host, "HOSTS": hosts, "TIME": seconds, "SHIFT": shift, "SIGNAL": signal_by_name, "NUMBER": number,
-    "FOLDER": folder, "TEXT": str,
+    "FOLDER": folder, "TEXT": text, "CODE": number_of(0, 255, "an exit code"), "PORT": number_of(1, 65535, "a port"),
+    "PERCENT": number_of(0, 100, "a percentage"), "ADDRESS": address,
 }
 
 
@@ -102,6 +134,6 @@ def understand(words):
         values = known.values(words)
         if values is not None:
             return known, values
-    text = " ".join(words)
-    nearest = difflib.get_close_matches(text, [s.pattern for s in SENTENCES], 1, 0.0)
-    raise ValueError(f"no such sentence: {text}; the nearest is: {nearest[0] if nearest else 'none'}")
+    said = " ".join(words)
+    nearest = difflib.get_close_matches(said, [s.pattern for s in SENTENCES], 1, 0.0)
+    raise ValueError(f"no such sentence: {said}; the nearest is: {nearest[0] if nearest else 'none'}")

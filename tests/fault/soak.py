@@ -230,8 +230,8 @@ def run(options):
         print(f"\n{table(totals)}\n\n{fault}\nagain: {again(options)}\n"
               f"soak: BROKEN after {totals.faults()} faults: {fault.splitlines()[0]}")
         return 1
-    print(f"\n{table(totals)}\nsoak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; nothing was lost, "
-          "nothing hung, nothing is left")
+    print(f"\n{table(totals)}\nsoak: every proof held: {totals.jobs} jobs, {totals.faults()} faults, {totals.steps} steps; "
+          "nothing was lost, nothing hung, nothing is left")
     return 0
 
 

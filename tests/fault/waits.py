@@ -51,8 +51,20 @@ def await_round(run, names, nodes):
     run.await_that(together, f"{names} are in one round of {nodes} nodes")
 
 
+def await_workers(run, are_there, what):
+    """{rank: pid} of that very look for which are_there(it) held: a moment later they may be gone."""
+    kept = {}
+
+    def look():
+        if not kept and are_there(found := run.workers()):
+            kept.update(found)
+        return bool(kept)
+    run.await_that(look, what)
+    return kept
+
+
 @sentence("await NUMBER workers")
-def await_workers(run, count):
+def await_so_many_workers(run, count):
     run.await_that(lambda: len(run.workers()) == count, f"{count} workers run")
 
 
