@@ -10,6 +10,7 @@
 #include "rendezvous/core/rehearsal.hpp"
 #include "rendezvous/named_file.hpp"
 #include "rendezvous/operator_tables.hpp"
+#include "rendezvous/protocol/wire.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -23,15 +24,22 @@ struct Options {
   std::string endpoint = "127.0.0.1:29400";
   std::string token_file;
   TlsFiles tls;
-  std::string job;
+  std::optional<std::string> job;
   bool json = false;
-  std::string node;
+  std::optional<std::string> node;
   std::string range;
-  std::string stop_job;
-  std::string rank;  ///< empty: no rehearsal of a worker's end
+  std::optional<std::string> stop_job;
+  std::optional<std::string> rank;  ///< none: no rehearsal of a worker's end
   std::string signal = "SIGKILL";
   OperatorVerb verb = OperatorVerb::status;
 };
+
+/// An empty one is given, too: CLI11 takes it for none if the option is the variable's own.
+CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                      const std::string& help) {
+  return app.add_option_function<std::string>(
+      name, [&to](const std::string& given) { to = given; }, help);
+}
 
 // Faults on purpose.
 void describe_chaos(CLI::App& chaos, Options& options) {
@@ -41,13 +49,11 @@ void describe_chaos(CLI::App& chaos, Options& options) {
     sub->add_option("--signal", options.signal, signals)->capture_default_str();
     return sub;
   };
-  victim("worker", "a signal to one worker, wherever it runs",
-         "SIGKILL, SIGTERM, SIGSTOP, SIGCONT, SIGABRT, SIGSEGV or SIGINT")
-      ->add_option("rank", options.rank, "its rank in the running round")
-      ->required();
-  victim("agent", "a signal to the launcher of one node", "SIGKILL or SIGTERM")
-      ->add_option("node", options.node, "the node's name")
-      ->required();
+  auto* worker = victim("worker", "a signal to one worker, wherever it runs",
+                        "SIGKILL, SIGTERM, SIGSTOP, SIGCONT, SIGABRT, SIGSEGV or SIGINT");
+  add_text(*worker, "rank", options.rank, "its rank in the running round")->required();
+  auto* agent = victim("agent", "a signal to the launcher of one node", "SIGKILL or SIGTERM");
+  add_text(*agent, "node", options.node, "the node's name")->required();
 }
 
 void describe(CLI::App& app, Options& options) {
@@ -68,7 +74,7 @@ void describe(CLI::App& app, Options& options) {
       ->check(named_file())
       ->envname("MUSTER_TLS_CERT");
   app.add_option("--tls-key", options.tls.key, "its key")->check(named_file())->envname("MUSTER_TLS_KEY");
-  app.add_option("--job", options.job, "which job; not needed when the daemon has one only");
+  add_text(app, "--job", options.job, "which job; not needed when the daemon has one only");
   app.add_flag("--json", options.json, "print the daemon's answer as it is");
   const auto command = [&](const char* name, const char* help, OperatorVerb verb) {
     auto* sub = app.add_subcommand(name, help);
@@ -77,19 +83,20 @@ void describe(CLI::App& app, Options& options) {
   };
   command("status", "jobs, their nodes, and why they are where they are", OperatorVerb::status);
   command("events", "what happened, oldest first", OperatorVerb::events);
-  command("drain", "let a node save, and go on without it", OperatorVerb::drain_node)
-      ->add_option("node", options.node, "the node's name")
+  add_text(*command("drain", "let a node save, and go on without it", OperatorVerb::drain_node), "node",
+           options.node, "the node's name")
       ->required();
   command("scale", "change how many nodes the job may have", OperatorVerb::scale)
       ->add_option("range", options.range, "MIN:MAX, or one number for both")
       ->required();
   command("close-roster", "no more nodes are coming: start with those that are here",
           OperatorVerb::close_roster);
-  command("clear-cooldown", "let a node in again that failed too often", OperatorVerb::clear_cooldown)
-      ->add_option("node", options.node, "the node's name")
+  add_text(
+      *command("clear-cooldown", "let a node in again that failed too often", OperatorVerb::clear_cooldown),
+      "node", options.node, "the node's name")
       ->required();
-  command("stop", "end a job on all its nodes", OperatorVerb::stop_job)
-      ->add_option("job", options.stop_job, "the job's id");
+  add_text(*command("stop", "end a job on all its nodes", OperatorVerb::stop_job), "job", options.stop_job,
+           "the job's id");
   describe_chaos(*command("chaos", "rehearse a fault, in a job started with --rdzv-conf=allow_chaos=true",
                           OperatorVerb::rehearse),
                  options);
@@ -112,27 +119,39 @@ std::optional<Error> unknown_command(const CLI::App& app) {
 }
 
 Result<OperatorRequest> rehearsal_of(const Options& options, OperatorRequest request) {
-  const auto signal = rehearsal_signal(options.rank.empty() ? Victim::agent : Victim::worker, options.signal);
+  const auto signal = rehearsal_signal(options.rank ? Victim::worker : Victim::agent, options.signal);
   if (!signal) return Error{"--signal", signal.error().sentence()};
   request.signal_number = *signal;
-  if (options.rank.empty()) return request;
-  const auto rank = parse_integer(options.rank, 0, kMaxRank);
-  if (!rank) return Error{"chaos worker " + options.rank, rank.error().sentence()};
+  if (!options.rank) return request;
+  const auto rank = parse_integer(*options.rank, 0, kMaxRank);
+  if (!rank) return Error{"chaos worker", rank.error().sentence()};
   request.rank = static_cast<std::int32_t>(*rank);
   return request;
 }
 
 Result<OperatorRequest> stop_of(const Options& options, OperatorRequest request) {
-  if (options.stop_job.empty()) return request;
-  if (!options.job.empty() && options.job != options.stop_job)
-    return Error{"stop " + options.stop_job, fmt::format("--job names another one, {}", options.job),
+  if (!options.stop_job) return request;
+  if (options.job && options.job != options.stop_job)
+    return Error{"stop " + *options.stop_job, fmt::format("--job names another one, {}", *options.job),
                  "name one job"};
-  request.job = options.stop_job;
+  request.job = *options.stop_job;
   return request;
 }
 
+/// A variable of a script that was not set must not mean the only job there is, or nobody.
+std::optional<Error> wrong_name(const Options& options) {
+  const std::pair<const char*, const std::optional<std::string>&> names[] = {
+      {"--job", options.job}, {"the job to stop", options.stop_job}, {"the node", options.node}};
+  for (const auto& [what, name] : names)
+    if (name && !valid_name(*name))
+      return Error{what, "this cannot be a name",
+                   fmt::format("a name has 1 to {} bytes and no control characters", kMaxNameBytes)};
+  return std::nullopt;
+}
+
 Result<OperatorRequest> request_of(const Options& options) {
-  OperatorRequest request{options.verb, options.job, options.node};
+  if (const auto wrong = wrong_name(options)) return *wrong;
+  OperatorRequest request{options.verb, options.job.value_or(""), options.node.value_or("")};
   if (options.verb == OperatorVerb::stop_job) return stop_of(options, request);
   if (options.verb == OperatorVerb::rehearse) return rehearsal_of(options, request);
   if (options.verb != OperatorVerb::scale) return request;

@@ -261,6 +261,30 @@ TEST_F(MusterdTest, MusterctlRehearsesFaultsAndTheDaemonRemembersThem) {
   EXPECT_EQ(events.find("SIGSTOP"), std::string::npos) << events;
 }
 
+TEST_F(MusterdTest, AnEmptyOrImpossibleTargetIsRefusedAndHurtsNobody) {
+  start();
+  const auto a = join("a", 1);
+  ASSERT_TRUE(run_until([&] { return a->count<Assignment>() == 1; }));
+  const auto empty = ctl("chaos worker ''");
+  EXPECT_EQ(empty.text, "musterctl: chaos worker: '': not a whole number from 0 to 16777216\n");
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_EQ(
+      ctl("chaos agent ''").text,
+      "musterctl: the node: this cannot be a name; a name has 1 to 256 bytes and no control characters\n");
+  for (const char* words :
+       {"chaos agent ''", "chaos agent 'a\nb'", "drain ''", "clear-cooldown ''", "stop ''",
+        "--job= chaos worker 0", "--job '' chaos agent a", "--job '' status", "chaos worker -1",
+        "chaos worker 99999999999", "chaos worker 1.5", "chaos worker ' 0'"}) {
+    const auto refused = ctl(words);
+    EXPECT_EQ(refused.code, 2) << words << ": " << refused.text;
+    EXPECT_EQ(std::count(refused.text.begin(), refused.text.end(), '\n'), 1) << refused.text;
+  }
+  const auto unknown = ctl("chaos agent 'a b'");
+  EXPECT_EQ(unknown.text, "musterctl: refused: a b is not in job mnist\n");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_EQ(a->count<Inject>() + a->count<StopWorkers>() + a->count<Drain>() + a->count<JobEnded>(), 0);
+}
+
 TEST_F(MusterdTest, N1_TheSecretIsInNoArgumentAndNoLog) {
   const std::string secret = "a-secret-of-thirty-two-characters";
   std::ofstream(folder_ + "/token") << secret << "\n";
