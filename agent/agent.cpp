@@ -60,6 +60,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, rendezvous::Link
       descendants_(io.get_executor()),
       supervisor_(options.supervisor),
       virtual_local_rank_(options.workers.virtual_local_rank),
+      parent_(options.parent),
       workers_(
           io.get_executor(), with_offer(std::move(options.workers), options.supervisor.offer), guard,
           descendants_, [this] { return !open_stores_.empty() && stores_.used(open_stores_.front()); },
@@ -109,7 +110,8 @@ void Agent::wait_for_signal() {
     if (error) return;
     wait_for_signal();
     if (stop_signal_unix_ms_ == 0) stop_signal_unix_ms_ = unix_time_ms();
-    take(StopSignal{signal_number});
+    // The kernel gives it another parent before it sends the signal.
+    take(StopSignal{signal_number, signal_number == SIGTERM && parent_ != 0 && ::getppid() != parent_});
   });
 }
 

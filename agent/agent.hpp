@@ -32,6 +32,7 @@ struct AgentOptions {
   std::function<void(const std::string&)> say = {};  ///< a line for the user, without prefix and newline
   std::function<void()> flush = {};                  ///< until what was said is out, or for a moment
   std::vector<int> stop_signals = kStopSignals;      ///< that end the job; others keep their default action
+  pid_t parent = 0;  ///< whose end makes the kernel send SIGTERM; 0: nobody's does
 };
 
 struct AgentResult {
@@ -108,6 +109,7 @@ class Agent {
   Descendants descendants_;
   Supervisor supervisor_;
   bool virtual_local_rank_;
+  pid_t parent_;
   Workers workers_;
   std::unique_ptr<WorkerChannel>
       channel_;  ///< none: its socket could not be made, and workers are only signalled

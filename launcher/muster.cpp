@@ -81,6 +81,7 @@ int launch(const std::vector<std::string>& words, pid_t parent) {
   for (std::string& warning : slurm_warnings(*options, environment)) plan.notes.push_back(std::move(warning));
   plan.notes.insert(plan.notes.end(), placement->notes.begin(), placement->notes.end());
   plan.placement = std::move(*placement);
+  if (options->die_with_parent) plan.dies_with = parent;
   if (options->dry_run) return rehearse(*options, std::move(plan), environment);
 
   // From here on there is something to lose: a closed pipe is an error of a write (the agent sees to it later, too).

@@ -45,6 +45,7 @@ struct Plan {
   std::string health;           ///< HOST:PORT or unix:PATH; empty: none
   Duration progress_timeout{};  ///< 0: none
   bool expect_done = false;     ///< an exit with 0 counts only for workers that said that they were done
+  pid_t dies_with = 0;          ///< the process whose end is that of the job; 0: none
 };
 
 /// What is known of a meeting once the endpoint was looked at.

@@ -89,6 +89,7 @@ agent::AgentOptions options_of(const Plan& plan, rendezvous::NodeOffer offer, Sa
     options.workers.spots.push_back({spot.cpus, spot.visible_devices});
   options.workers.virtual_local_rank = plan.placement.virtual_local_rank;
   if (plan.signals_to_handle) options.stop_signals = *plan.signals_to_handle;
+  options.parent = plan.dies_with;
   options.workers.run_id = plan.run_id;
   options.workers.executable = plan.target.command.front();
   options.workers.arguments.assign(plan.target.command.begin() + 1, plan.target.command.end());

@@ -82,6 +82,7 @@ struct GroupSwept {
 /// Somebody sent this signal to the agent.
 struct StopSignal {
   int signal_number = 0;
+  bool parent_ended = false;  ///< the kernel did, since the process that started the agent has ended
 };
 
 /// Somebody warns of what will come (SIGUSR1, SIGUSR2 of a batch system): for the workers, if they care.

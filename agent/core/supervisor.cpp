@@ -234,9 +234,9 @@ void Supervisor::settle(Instant now) {
 void Supervisor::decide_after_group(Instant now) {
   if (stop_signal_ != 0) {
     const bool by_scheduler = stop_signal_ == SIGTERM;
-    finish(outcome_of(by_scheduler ? OutcomeKind::preempted : OutcomeKind::stopped,
-                      "stopped by " + signal_name(stop_signal_) + " from outside"),
-           stop_signal_);
+    finish(
+        outcome_of(by_scheduler ? OutcomeKind::preempted : OutcomeKind::stopped, "stopped by " + stopped_by_),
+        stop_signal_);
   } else if (outcome_) {
     finish(*outcome_, 0);
   } else if (!survivors_.empty()) {

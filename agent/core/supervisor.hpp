@@ -127,7 +127,7 @@ class Supervisor {
   int rank_of(int local_rank) const { return assignment_->first_rank + local_rank; }
   std::string name_of(int local_rank) const;
   std::string round_sentence(const RestartPhases& phases) const;
-  std::string stop_sentence(int signal_number, std::size_t savers, Instant now) const;
+  std::string stop_sentence(const StopSignal& event, std::size_t savers, Instant now) const;
   std::string grace_passed() const;
   Duration hurried_grace() const;
   Duration stop_grace() const;
@@ -163,6 +163,8 @@ class Supervisor {
   std::optional<rendezvous::Outcome> outcome_;             ///< by JobEnded, or why we give up
   std::optional<rendezvous::WorkerFailure> last_failure_;  ///< that was told, of the newest round
   int stop_signal_ = 0;
+  std::string stopped_by_;    ///< that signal, and where it came from
+  int rehearsed_signal_ = 0;  ///< that an operator sends to this launcher
   int stop_signals_seen_ = 0;
   StopSignal last_stop_signal_;
   Instant last_stop_signal_at_{};

@@ -27,6 +27,21 @@ std::string workers_text(std::size_t number) {
   return std::to_string(number) + (number == 1 ? " worker" : " workers");
 }
 
+struct StopWords {
+  std::string stopped_by;     // "stopped by ...", for whoever started this node
+  std::string why_it_leaves;  // for the others
+};
+
+StopWords words_of(const StopSignal& event, bool rehearsed) {
+  const std::string signal = signal_name(event.signal_number);
+  if (event.parent_ended)
+    return {signal + ", since the process that started muster has ended (--die-with-parent)",
+            "the process that started its launcher has ended"};
+  if (rehearsed)
+    return {signal + ", rehearsed by musterctl chaos", signal + ", rehearsed by musterctl chaos"};
+  return {signal + " from outside", signal + " came from outside"};
+}
+
 }  // namespace
 
 void Supervisor::hear(const rendezvous::StopWorkers& message, Instant now) {
@@ -66,7 +81,9 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   // Once the job's end is known, a signal can only make it quicker.
   if (!outcome_) {
     stop_signal_ = event.signal_number;
-    send(rendezvous::Leave{signal_name(event.signal_number) + " came from outside"});
+    const StopWords words = words_of(event, rehearsed_signal_ == event.signal_number);
+    stopped_by_ = words.stopped_by;
+    send(rendezvous::Leave{words.why_it_leaves});
   }
   if (group_.running().empty()) return;
   // Whoever stops the job gives all of the grace from now on, also to workers that were told to leave for another reason.
@@ -75,7 +92,7 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   else
     ladder_.begin_anew(options_.graces.stop, now);
   const std::size_t savers = event.signal_number == SIGTERM ? ask_listeners_to_save(now) : 0;
-  say(stop_sentence(event.signal_number, savers, now));
+  say(stop_sentence(event, savers, now));
   for (const int local_rank : group_.running()) {
     const GroupMember& member = group_.at(local_rank);
     // Also those that had SIGTERM for another reason hear of the user's wish by its own name.
@@ -85,9 +102,11 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   }
 }
 
-std::string Supervisor::stop_sentence(int signal_number, std::size_t savers, Instant now) const {
+std::string Supervisor::stop_sentence(const StopSignal& event, std::size_t savers, Instant now) const {
   const std::size_t others = group_.running().size() - savers;
-  std::string text = signal_name(signal_number) + " came: ";
+  std::string text = signal_name(event.signal_number) + " came";
+  if (event.parent_ended) text += ", since the process that started muster has ended";
+  text += ": ";
   if (savers > 0) text += workers_text(savers) + " asked to save" + (others > 0 ? ", " : "");
   if (others > 0) text += "passed on to " + workers_text(others);
   if (ladder_.killed()) return text + "; they are being killed already";
@@ -150,6 +169,7 @@ void Supervisor::hear(const rendezvous::Inject& message, Instant) {
   const std::string what = "musterctl chaos: " + signal_name(message.signal_number) + " to ";
   if (!message.rank) {
     say(what + "this launcher");
+    rehearsed_signal_ = message.signal_number;
     return effects_.push_back(InjectFault{std::nullopt, message.signal_number});
   }
   const int local_rank = in_round() ? *message.rank - assignment_->first_rank : -1;

@@ -7,12 +7,15 @@
 
 #include "base/bare_address.hpp"
 #include "base/endpoint.hpp"
+#include "base/exit_cause.hpp"
 #include "base/time.hpp"
 #include "rendezvous/protocol/policy_values.hpp"
 #include "rendezvous/server/store_clients.hpp"
 
 namespace muster::rendezvous {
 namespace {
+
+constexpr Duration kRehearsalLimit = std::chrono::seconds(10);  // a launcher has a second for its last words
 
 JobHistory::Time time_now() { return {HostedJob::now(), unix_time_ms()}; }
 
@@ -73,7 +76,8 @@ void HostedJob::make_way(const Hello& hello, Duration old_after) {
   const Member* member = job_.membership().find(hello.node);
   if (!member || member->offer.incarnation == hello.incarnation) return;
   log_line(history_.note(fmt::format("the agent of node {} was started anew", hello.node), time_now()));
-  step(ConnectionLost{hello.node, LossKind::silent, "its agent was started anew"});
+  step(ConnectionLost{hello.node, LossKind::silent,
+                      "its agent was started anew" + rehearsed_end_of(hello.node)});
 }
 
 std::optional<Refused> HostedJob::refusal(const Hello& hello) {
@@ -141,10 +145,28 @@ void HostedJob::detach(Session& session, const Connection::Ending& ending) {
   sessions_.erase(found);
   if (over()) return;
   turned_away_.erase(session.node());  // it was the dead one
+  const std::string why = ending.why + rehearsed_end_of(session.node());
   log_line(history_.note(
-      fmt::format("the connection of node {} from {} ended: {}", session.node(), session.peer(), ending.why),
+      fmt::format("the connection of node {} from {} ended: {}", session.node(), session.peer(), why),
       time_now()));
-  step(ConnectionLost{session.node(), loss_kind(ending.kind), ending.why});
+  step(ConnectionLost{session.node(), loss_kind(ending.kind), why});
+}
+
+void HostedJob::note_rehearsal(const NodeId& node, const DaemonMessage& message) {
+  const auto* fault = std::get_if<Inject>(&message);
+  const Session* session = session_of(node);
+  if (fault == nullptr || fault->rank || session == nullptr) return;
+  rehearsals_[node] = {session->incarnation(), fault->signal_number, now()};
+}
+
+/// What its loss is told with if its launcher has just had such a signal; nothing otherwise. A container's first
+/// process survives it, and what becomes of that one later has other causes.
+std::string HostedJob::rehearsed_end_of(const NodeId& node) const {
+  const auto found = rehearsals_.find(node);
+  if (found == rehearsals_.end() || now() > found->second.at + kRehearsalLimit) return "";
+  if (!knows(node, found->second.incarnation)) return "";  // another agent has come since
+  return fmt::format("; {} to its launcher, rehearsed by musterctl chaos",
+                     signal_name(found->second.signal_number));
 }
 
 std::optional<Answer> HostedJob::operate(const Event& event) {
@@ -198,6 +220,7 @@ void HostedJob::note_end(const Outcome& outcome) {
 void HostedJob::deliver(const NodeId& node, const DaemonMessage& message) {
   log_line(history_.told(message, time_now()));
   const auto found = sessions_.find(node);
+  note_rehearsal(node, message);
   if (found == sessions_.end()) return;  // it says what it has when it is back, and is answered then
   const auto session = found->second;
   if (const auto* refused = std::get_if<Refused>(&message)) {

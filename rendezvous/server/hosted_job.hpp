@@ -70,6 +70,8 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   void carry_out(std::vector<Effect> effects);
   void note_end(const Outcome& outcome);
   void deliver(const NodeId& node, const DaemonMessage& message);
+  void note_rehearsal(const NodeId& node, const DaemonMessage& message);
+  std::string rehearsed_end_of(const NodeId& node) const;
   void name_store_clients(Session& session, const Assignment& assignment) const;
   void log_line(const std::optional<std::string>& line);
   void arm();
@@ -81,6 +83,13 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   JobHistory history_;
   std::unordered_map<NodeId, std::shared_ptr<Session>> sessions_;
   std::unordered_map<NodeId, std::string> turned_away_;  ///< the newest incarnation, of nodes that are here
+  /// A fault that an operator has sent to a launcher: its connection may end of it.
+  struct Rehearsal {
+    std::string incarnation;
+    int signal_number = 0;
+    Instant at{};
+  };
+  std::unordered_map<NodeId, Rehearsal> rehearsals_;  ///< the newest of each node
   std::deque<Effect> outbox_;  ///< emptied at once, or as soon as what is in front of it is out
   bool delivering_ = false;
   std::optional<Instant> armed_for_;

@@ -52,6 +52,10 @@ def scenario_the_others_go_on_after_a_rehearsed_end_of_a_launcher(lab):
     launches[1].await_exit(-signal.SIGKILL)
     assert "muster: musterctl chaos: SIGKILL to this launcher\n" in launches[1].output(), launches[1].output()
     launches[0].await_output("1 node, 1 worker")
+    assert ("n2 was lost (the peer closed the connection; SIGKILL to its launcher, rehearsed by musterctl chaos)"
+            in launches[0].rounds()[1]), launches[0].output()
+    events = lab.musterctl(lab.nodes[0], "events")
+    assert "ended: the peer closed the connection; SIGKILL to its launcher, rehearsed by musterctl chaos\n" in events, events
     await_that(lambda: len(lab.pids(CHILD)) == 1, "the killed launcher's worker is gone")
     go()
     launches[0].await_exit(0)
@@ -61,7 +65,9 @@ def scenario_a_launcher_that_is_told_to_leave_by_a_rehearsal_leaves(lab):
     launches, go = start(lab, "1:2", ALLOWED)
     lab.musterctl(lab.nodes[0], "chaos", "agent", "n2", "--signal=TERM")
     launches[1].await_exit(128 + signal.SIGTERM)
+    assert "stopped by SIGTERM, rehearsed by musterctl chaos" in launches[1].output(), launches[1].output()
     launches[0].await_output("1 node, 1 worker")
+    assert "n2 leaves (SIGTERM, rehearsed by musterctl chaos)" in launches[0].rounds()[1], launches[0].output()
     go()
     launches[0].await_exit(0)
 

@@ -223,6 +223,8 @@ def case_G3_it_ends_with_the_process_that_started_it(job):
     job.process.kill()
     job.process.wait()
     await_that(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), f"{pids} are gone", 10)
+    told = "stopped by SIGTERM, since the process that started muster has ended (--die-with-parent)"
+    await_that(lambda: told in job.output(), job.output, 10)
 
 
 if __name__ == "__main__":

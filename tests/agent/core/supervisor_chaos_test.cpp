@@ -48,6 +48,29 @@ TEST(SupervisorChaos, AnotherSignalThatKillsTheWorkerIsNotTheRehearsedOne) {
             "was killed by SIGSEGV, not sent by muster");
 }
 
+TEST(SupervisorChaos, ALauncherThatIsToldToLeaveSaysThatItWasRehearsed) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(Inject{std::nullopt, SIGTERM});
+  scene.happens(StopSignal{SIGTERM});
+  ASSERT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Leave>()[0].reason, "SIGTERM, rehearsed by musterctl chaos");
+  scene.ends_with_output(0, ExitCause::signalled(SIGTERM));
+  scene.ends_with_output(1, ExitCause::signalled(SIGTERM));
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.reason, "stopped by SIGTERM, rehearsed by musterctl chaos");
+}
+
+TEST(SupervisorChaos, AnotherSignalToTheLauncherIsNotTheRehearsedOne) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(Inject{std::nullopt, SIGTERM});
+  scene.happens(StopSignal{SIGINT});
+  ASSERT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Leave>()[0].reason, "SIGINT came from outside");
+}
+
 TEST(SupervisorChaos, ARankWithoutAProcessIsSaidAndNothingHappens) {
   Scene scene;
   scene.happens(Begin{});

@@ -87,6 +87,22 @@ TEST(SupervisorStop, F9_TermFromOutsideIsPreemptionInterruptIsTheUsersWish) {
   }
 }
 
+TEST(SupervisorStop, G3_TheEndOfTheParentIsToldAsSuch) {
+  Scene scene(1);
+  scene.runs();
+  scene.happens(StopSignal{SIGTERM, true});
+  ASSERT_EQ(scene.sent<rendezvous::Leave>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::Leave>()[0].reason, "the process that started its launcher has ended");
+  EXPECT_THAT(scene.said(),
+              HasSubstr("SIGTERM came, since the process that started muster has ended: passed on to"));
+  scene.ends_with_output(0, ExitCause::signalled(SIGTERM));
+  scene.swept();
+  ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+  EXPECT_EQ(scene.wanted<Finish>()[0].outcome.reason,
+            "stopped by SIGTERM, since the process that started muster has ended (--die-with-parent)");
+  EXPECT_EQ(scene.wanted<Finish>()[0].stop_signal, SIGTERM);
+}
+
 TEST(SupervisorStop, ASecondSignalShortensTheGraceAThirdKills) {
   Scene scene(1, with_graces({.stop = 60s, .hurried = 3s}));
   scene.runs();

@@ -86,6 +86,61 @@ TEST_F(OperatorTest, ARehearsedFaultReachesItsAgentAndIsAnEvent) {
   EXPECT_EQ(events.back()["text"], "an operator sent SIGTERM to the launcher of a (musterctl chaos)");
 }
 
+/// What the others are told of a launcher that ends.
+class LossTest : public OperatorTest {
+ protected:
+  void begin(Duration closed_grace = std::chrono::milliseconds(100)) {
+    policy_.min_nodes = 1;
+    policy_.max_nodes = 2;
+    policy_.last_call = std::chrono::milliseconds(100);
+    policy_.closed_grace = closed_grace;
+    policy_.allow_chaos = true;
+    start_daemon();
+    for (const char* node : {"a", "b"}) agent(node);
+    ASSERT_TRUE(run_until([&] { return at(0).last<Assignment>() != nullptr && at(1).last<Assignment>(); }));
+  }
+  TestAgent& at(std::size_t place) { return *agents_.at(place); }
+  void rehearse() {
+    ASSERT_TRUE(ask({OperatorVerb::rehearse, "mnist", "b", 0, 0, -1, SIGKILL})->ok);
+    ASSERT_TRUE(run_until([&] { return at(1).last<Inject>() != nullptr; }));
+  }
+  std::string why_the_round_ends() {
+    EXPECT_TRUE(run_until([&] { return at(0).last<StopWorkers>() != nullptr; }));
+    return at(0).last<StopWorkers>()->reason;
+  }
+};
+
+TEST_F(LossTest, ThatWasRehearsedIsToldSo) {
+  begin();
+  rehearse();
+  at(1).link.reset();
+  EXPECT_EQ(
+      why_the_round_ends(),
+      "b was lost (the peer closed the connection; SIGKILL to its launcher, rehearsed by musterctl chaos)");
+  const auto jobs = json(ask({OperatorVerb::events, "mnist", "", 0, 0}))["jobs"];
+  EXPECT_NE(jobs[0]["events"].dump().find("ended: the peer closed the connection; SIGKILL to its launcher, "
+                                          "rehearsed by musterctl chaos"),
+            std::string::npos)
+      << jobs;
+}
+
+TEST_F(LossTest, OfALauncherThatWasStartedAnewIsToldSoToo) {
+  begin(std::chrono::minutes(1));
+  rehearse();
+  at(1).link.reset();
+  auto options = link_options("b");
+  options.incarnation = "b-2";
+  agent(options);
+  EXPECT_EQ(why_the_round_ends(),
+            "b was lost (its agent was started anew; SIGKILL to its launcher, rehearsed by musterctl chaos)");
+}
+
+TEST_F(LossTest, ThatNobodyRehearsedIsToldWithoutThatWord) {
+  begin();
+  at(1).link.reset();
+  EXPECT_EQ(why_the_round_ends(), "b was lost (the peer closed the connection)");
+}
+
 TEST_F(OperatorTest, AJobThatDoesNotAllowRehearsalsIsNotHurt) {
   policy_.min_nodes = policy_.max_nodes = 1;
   start_daemon();
