@@ -280,20 +280,23 @@ class Proofs(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "35 steps are repeated, more than the 20"):
             self.follow(*steps(1, 55), failed, resumed(20, 20 * 128), *steps(21, 55), resumed(20, 20 * 128))
 
-    def test_one_line_of_a_worker_that_was_stopped_in_mid_step_belongs_to_nobody(self):
-        def follow(stopped, *events):
-            ledger = Ledger(20, 64, [2])
-            ledger.some_were_stopped = stopped
-            for event in events:
-                ledger.event(event)
-            return ledger
-        late = [*steps(1, 35), resumed(20, 20 * 128), *steps(21, 23), *steps(36, 36), *steps(24, 60)]
-        ledger = follow(True, *late)
-        self.assertEqual((ledger.step, ledger.repeated, ledger.resumes), (60, 15, 1))
-        with self.assertRaisesRegex(AssertionError, "step 36 follows step 23"):
-            follow(False, *late)
-        with self.assertRaisesRegex(AssertionError, "step 36 follows step 23"):
-            follow(True, *late[:40], *steps(36, 36))
+    def test_a_run_that_was_superseded_counts_where_a_newer_one_went_on_from_it(self):
+        def of(run, *events, saved_by=(0, 0)):
+            return [{**event, "generation": run[0], "round": run[1], "from_generation": saved_by[0],
+                     "from_round": saved_by[1]} for event in events]
+        first, second, third = (1, 1), (2, 2), (3, 3)
+        began = [*of(first, *steps(1, 35)), *of(second, resumed(20, 20 * 128), *steps(21, 23), saved_by=first),
+                 *of(first, *steps(36, 90))]
+        ledger = self.follow(*began, *of(second, *steps(24, 60)))
+        self.assertEqual((ledger.step, ledger.repeated, ledger.resumes, ledger.superseded), (60, 15, 1, 55))
+        ledger = self.follow(*began, *of(third, resumed(40, 40 * 128), *steps(41, 50), saved_by=first))
+        self.assertEqual((ledger.step, ledger.repeated, ledger.resumes), (50, 18, 2))
+        with self.assertRaisesRegex(AssertionError, "only 23 were done"):
+            self.follow(*began, *of(third, resumed(40, 40 * 128), saved_by=second))
+        with self.assertRaisesRegex(AssertionError, "step 95 follows step 90"):
+            self.follow(*began, *of(first, *steps(95, 95)))
+        with self.assertRaisesRegex(AssertionError, "which is newer"):
+            self.follow(*began, *of(first, resumed(20, 20 * 128), saved_by=first))
 
     def test_a_position_that_no_world_can_reach_is_found(self):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):

@@ -1,7 +1,8 @@
 """Proof 2 by the audit files: which samples each step that counts has used, and whether any is missing.
 
-A file is of one rank in one attempt: a head (attempt, rank, world, the step it resumed at, samples of an epoch), then a
-line for each step. A later attempt makes the steps of earlier ones beyond its own start void.
+A file is of one rank in one attempt: a head (attempt, rank, world, the step it resumed at, its run and the one whose
+checkpoint that was, samples of an epoch), then a line for each step. What counts is found from the newest attempt back: of
+each the steps up to the checkpoint that the next one went on from.
 """
 
 import glob
@@ -28,15 +29,24 @@ def lineage(folder):
     attempts = {}
     for path in sorted(glob.glob(f"{folder}/attempt-*.jsonl")):
         if lines := whole_lines(path):
-            attempts.setdefault(lines[0]["attempt"], []).append(lines)
-    steps, samples, dropped = {}, 0, 0
-    for _, files in sorted(attempts.items()):
-        steps = {number: step for number, step in steps.items() if number <= files[0][0]["resumed_at"]}
+            attempts.setdefault((*lines[0]["run"], lines[0]["attempt"]), []).append(lines)
+    heads = [head for files in attempts.values() for head, *_ in files]
+    samples = max((head["samples"] for head in heads), default=0)
+    dropped = max((head["world"] - 1 for head in heads if head["tail"] == "drop"), default=0)
+    steps, last_step = {}, float("inf")
+    names = sorted(attempts, reverse=True)
+    while names:
+        files = attempts[names.pop(0)]
+        own = files[0][0]
         for head, *lines in files:
-            samples = max(samples, head["samples"])
-            dropped = max(dropped, head["world"] - 1 if head["tail"] == "drop" else 0)
             for line in lines:
-                steps.setdefault(line["step"], Step(head["world"])).lines[head["rank"]] = line
+                if own["resumed_at"] < line["step"] <= last_step:
+                    steps.setdefault(line["step"], Step(head["world"])).lines[head["rank"]] = line
+        last_step = own["resumed_at"]
+        if last_step == 0:
+            break
+        while names and (list(names[0][:2]) != own["from"] or attempts[names[0]][0][0]["resumed_at"] >= last_step):
+            names.pop(0)
     return steps, samples, dropped
 
 

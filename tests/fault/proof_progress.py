@@ -4,6 +4,8 @@ change took.
 
 import re
 
+import proof_samples
+
 WINDOW_S = 30.0
 
 
@@ -29,7 +31,7 @@ def healthy_times(run, began, ended):
 def progress_times(run):
     """When a step was done that none before it had come to: a job that is restarted again and again makes none."""
     found, furthest = [], 0
-    for when, event in run.metrics():
+    for when, event in proof_samples.of_the_newest_runs(run.metrics()):
         if event["event"] == "step" and event["step"] > furthest:
             furthest = event["step"]
             found.append(when)

@@ -8,93 +8,129 @@ import proof_audit
 EPOCHS = 5  # where the trainers are told nothing else
 
 
+def run_of(event, names=("generation", "round")):
+    """Which run of the training wrote a line of the metrics file; (0, 0) where it does not say so."""
+    return tuple(event.get(name, 0) for name in names)
+
+
+def of_the_newest_runs(metrics):
+    """[(time, event)] without what a run told after a newer one had begun: it was superseded, and had not heard of it."""
+    newest, kept = (0, 0), []
+    for when, event in metrics:
+        newest = max(newest, run_of(event))
+        if run_of(event) == newest:
+            kept.append((when, event))
+    return kept
+
+
+class Run:
+    """One life of the world: what it went on from, and how far it has come."""
+
+    def __init__(self, step=0, place=(0, 0, 0), epoch_ends=()):
+        self.base = self.step = step
+        self.place = place  # step, epoch and position that it was resumed at
+        self.epoch_ends = dict(epoch_ends)  # epoch, from 1 on: the step that completed it
+
+
 class Ledger:
-    """Follows the events of a metrics file."""
+    """Follows the events of a metrics file, in which each line tells its run (generation, round).
+
+    A run that was superseded may still write: its steps have to follow each other too, and count where a later run goes
+    on from a checkpoint of it.
+    """
 
     def __init__(self, checkpoint_every, batch, worlds):
         self.every, self.batch, self.worlds = checkpoint_every, batch, worlds
-        self.step = 0
         self.repeated = 0
         self.resumes = 0
         self.drained_at = None
-        # Rank 0 of a host that was stopped in the middle of a step, and was lost, writes that one step down when the host goes
-        # on, into the lines of those that took over: once after each resume, and it belongs to nobody.
-        self.some_were_stopped = False
-        self._of_the_stopped = None
         self.failed_saves = 0  # told by the trainer (a full disk), since the last resume
         self.damaged = 0  # checkpoints, on purpose
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
         self.position = 0  # samples that the checked steps have used, as far as the places tell
-        self._place = (0, 0, 0)  # step, epoch and position of the last resume
-        self._epoch_ends = {}  # epoch, from 1 on: the step that completed it
+        self.superseded = 0  # steps that a run did after a newer one had begun
+        self._runs = {(0, 0): Run()}
+        self._newest = (0, 0)
+
+    @property
+    def _head(self):
+        return self._runs[self._newest]
+
+    @property
+    def step(self):
+        """That the newest run has come to."""
+        return self._head.step
 
     @property
     def epochs(self):
         """Complete ones; each was told of in its turn."""
-        assert sorted(self._epoch_ends) == list(range(1, len(self._epoch_ends) + 1)), (
-            f"samples: the complete epochs are {sorted(self._epoch_ends)}")
-        return len(self._epoch_ends)
+        ends = self._head.epoch_ends
+        assert sorted(ends) == list(range(1, len(ends) + 1)), f"samples: the complete epochs are {sorted(ends)}"
+        return len(ends)
 
     def event(self, event):
-        kind = event["event"]
-        if kind == "step":
-            self._step(event["step"])
-        elif kind == "resumed":
-            self._resumed(event)
+        kind, name = event["event"], run_of(event)
+        if kind == "resumed":
+            self._resumed(name, event)
+        elif kind == "step":
+            self._step(name, event["step"])
         elif kind == "epoch":
             if event["complete"]:
-                self._epoch_ends[event["epoch"]] = event["step"]
+                self._runs[name].epoch_ends[event["epoch"]] = event["step"]
         elif kind == "drained" and event["saved"]:
-            self.drained_at = event["step"]
-        elif kind == "checkpoint_failed":
+            if name == self._newest:
+                self.drained_at = event["step"]
+        elif kind == "checkpoint_failed" and name == self._newest:
             self.failed_saves += 1
 
-    def _step(self, step):
-        if step == self._of_the_stopped and step != self.step + 1:
-            self._of_the_stopped = None
-            return
-        if step == 1 and self.step != 0:  # there was no checkpoint yet
-            self._go_back(0)
-            self._place = (0, 0, 0)
-        assert step == self.step + 1, f"samples: step {step} follows step {self.step}"
-        self.step = step
+    def _step(self, name, step):
+        if step == 1 and (name > self._newest or name == self._newest and self.step != 0):  # there was no checkpoint yet
+            self._begin(name, self._newest, Run())
+        assert name in self._runs, f"samples: step {step} is told by a run {name} that was not resumed"
+        run = self._runs[name]
+        assert step == run.step + 1, f"samples: step {step} follows step {run.step}"
+        run.step = step
+        self.superseded += name != self._newest
 
-    def _resumed(self, event):
-        step, epoch, position = event["step"], event["epoch"], event["position"]
+    def _resumed(self, name, event):
+        step, place = event["step"], (event["step"], event["epoch"], event["position"])
+        saved_by = run_of(event, ("from_generation", "from_round"))
         if self.drained_at is not None:
             # One that was damaged on purpose is left out, and the resume says so.
             excused = self.damaged > 0 and step < self.drained_at and event.get("skipped")
             assert step == self.drained_at or excused, (
                 f"samples: saved on request at {self.drained_at}, resumed from {step}")
             self.drained_at = None
-        self._go_back(step)
-        self._check_position(step, epoch, position)
+        assert saved_by in self._runs, f"samples: resumed from a checkpoint of a run {saved_by} that told of no step"
+        parent = self._runs[saved_by]
+        assert step <= parent.step, f"samples: resumed from step {step}, but only {parent.step} were done"
+        ends = {epoch: end for epoch, end in parent.epoch_ends.items() if end <= step}
+        self._check_position(parent.place, place, ends)
+        self._begin(name, saved_by, Run(step, place, ends))
 
-    def _go_back(self, step):
-        assert step <= self.step, f"samples: resumed from step {step}, but only {self.step} were done"
-        back = self.step - step
+    def _begin(self, name, saved_by, run):
+        """What the run before it did is lost, but for the steps up to `run.base` if that was saved by it."""
+        assert name >= self._newest, f"samples: run {name} begins after run {self._newest}, which is newer"
+        back = self.step - (run.base if saved_by == self._newest else self._head.base)
         allowed = self.every * (1 + self.failed_saves) + self.allowed_more
         assert back <= allowed, f"samples: {back} steps are repeated, more than the {allowed} since the checkpoint"
         self.failed_saves = 0
-        if self.some_were_stopped:
-            self._of_the_stopped = self.step + 1
-        self._epoch_ends = {epoch: end for epoch, end in self._epoch_ends.items() if end <= step}
-        self.repeated += back
-        self.resumes += 1
-        self.step = step
+        if self.step > 0:
+            self.repeated += back
+            self.resumes += 1
+        self._runs[name] = run
+        self._newest = name
 
-    def _check_position(self, step, epoch, position):
+    def _check_position(self, before, place, epoch_ends):
         """In one epoch every step but its last eats a whole batch of one of the possible worlds."""
-        last_step, last_epoch, last_position = self._place
-        self._place = (step, epoch, position)
+        (last_step, last_epoch, last_position), (step, epoch, position) = before, place
         if epoch != last_epoch or step <= last_step:
             return
         eaten, steps = position - last_position, step - last_step
-        if step in self._epoch_ends.values():
-            self.position += eaten
+        self.position += eaten
+        if step in epoch_ends.values():
             return
         low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
-        self.position += eaten
         assert low <= eaten <= high and eaten % self.batch == 0, (
             f"samples: {eaten} in {steps} steps of {self.batch} a worker, with worlds of {self.worlds}")
 
@@ -111,7 +147,6 @@ def check(run):
                     [n * per_node for n in range(low, high + 1)])
     # A checkpoint that is written in the background counts once it is whole: the one before it may have to do.
     in_the_air = 0 if "--checkpoint-wait" in program or program[0] == "python" else 1
-    ledger.some_were_stopped = any("SIGSTOP" in text or text.startswith("stop ") for _, text in run.said)
     ledger.damaged = run.damaged_checkpoints
     ledger.allowed_more = (run.damaged_checkpoints + in_the_air) * ledger.every
     for _, event in run.metrics():
@@ -119,6 +154,8 @@ def check(run):
     run.steps_repeated = ledger.repeated
     run.samples_checked = ledger.position
     told = f"samples: {ledger.step} steps in order, {ledger.repeated} repeated over {ledger.resumes} resumes"
+    if ledger.superseded:
+        told += f", {ledger.superseded} more by runs that were superseded"
     if not run.succeeded():
         return told
     check_end(program, ledger)

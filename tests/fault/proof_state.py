@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 
+import proof_samples
 import references
 from fault_run import HERE, PATIENCE_S, SDK, digest
 from run_registry import MARK
@@ -93,7 +94,7 @@ def check(run):
     if not run.scenario.is_elastic:
         assert own == calm["digest"], f"state: the parameters are {own}, undisturbed {calm['digest']}"
         return f"state: bit-identical to an undisturbed run ({own[:12]})"
-    loss = last_loss([event for _, event in run.metrics()])
+    loss = last_loss([event for _, event in proof_samples.of_the_newest_runs(run.metrics())])
     low, high = calm["loss"] * (1 - LOSS_BAND), calm["loss"] * (1 + LOSS_BAND)
     assert low <= loss <= high, f"state: the loss is {loss}, not within {low:.4f} to {high:.4f}"
     return f"state: loss {loss:.4f}, undisturbed {calm['loss']:.4f}"

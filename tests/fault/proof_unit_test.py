@@ -32,11 +32,11 @@ class Audit(unittest.TestCase):
     def path(self, attempt, rank):
         return f"{self.folder}/attempt-{attempt:06}-rank-{rank:04}.jsonl"
 
-    def write(self, attempt, resumed_at, last):
+    def write(self, attempt, resumed_at, last, run=None, saved_by=None):
         """The steps from resumed_at + 1 to last."""
         for rank in range(2):
-            lines = [{"attempt": attempt, "rank": rank, "world": 2, "resumed_at": resumed_at, "samples": SAMPLES,
-                      "tail": "pad"}]
+            lines = [{"attempt": attempt, "rank": rank, "world": 2, "resumed_at": resumed_at, "run": list(run or (attempt, 0)),
+                      "from": list(saved_by or (attempt - 1, 0)), "samples": SAMPLES, "tail": "pad"}]
             for step in range(resumed_at + 1, last + 1):
                 epoch, place = divmod(step - 1, 3)
                 first, size = place * BATCH * 2, BATCH if place < 2 else 2
@@ -66,6 +66,14 @@ class Audit(unittest.TestCase):
         self.assertEqual(used, 20 + 16)
         self.assertIn("1 complete epochs of 20 samples", told)
         self.assertIn("16 of epoch 2", told)
+
+    def test_what_a_superseded_attempt_did_counts_up_to_the_checkpoint_that_a_newer_one_went_on_from(self):
+        self.write(1, 0, 9, run=(1, 1))  # cut off after step 3 or so
+        self.write(2, 3, 4, run=(2, 2), saved_by=(1, 1))
+        self.write(3, 4, 6, run=(3, 3), saved_by=(2, 2))
+        self.assertEqual(self.check(6, 2)[0], 40)
+        self.write(3, 5, 6, run=(3, 3), saved_by=(1, 1))  # the second one saved nothing, the first one did later
+        self.assertEqual(self.check(6, 2)[0], 40)
 
     def test_a_last_line_that_is_missing_is_found(self):
         for made, epochs in ((3, 1), (5, 1), (2, 0)):
@@ -107,9 +115,11 @@ class End(unittest.TestCase):
 
     def check(self, program, step, epochs):
         ledger = proof_samples.Ledger(20, 64, [2])
-        ledger.step = step
+        ledger.event({"event": "resumed", "step": 0, "epoch": 0, "position": 0, "generation": 1})
+        for done in range(1, step + 1):
+            ledger.event({"event": "step", "step": done, "generation": 1})
         for epoch in range(1, epochs + 1):
-            ledger.event({"event": "epoch", "epoch": epoch, "step": step, "complete": True})
+            ledger.event({"event": "epoch", "epoch": epoch, "step": step, "complete": True, "generation": 1})
         proof_samples.check_end(program.split(), ledger)
 
     def test_all_epochs_or_all_steps_have_to_be_done(self):

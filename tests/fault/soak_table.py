@@ -1,6 +1,7 @@
 """What a soak has seen, as a table."""
 
 import proof_progress
+import proof_samples
 import proof_truth
 
 
@@ -15,7 +16,7 @@ def useful_seconds(metrics):
     Within one attempt every step counts as long as the average one: lines are read several at a time.
     """
     attempts = []  # [first step, last step, time of each]
-    for when, event in metrics:
+    for when, event in proof_samples.of_the_newest_runs(metrics):
         if event["event"] == "resumed" or event["event"] == "step" and event["step"] == 1:
             attempts.append(None)
         if event["event"] != "step":

@@ -8,6 +8,7 @@ size. A sample's number decides what it is, so no data set is needed. The metric
 import argparse
 import json
 import os
+import re
 
 import torch
 import torch.distributed as dist
@@ -24,14 +25,16 @@ SAFELY = {} if torch.__version__.startswith("1.") else {"weights_only": True}
 
 
 class Metrics:
-    """JSON lines, by rank 0 alone."""
+    """JSON lines, by rank 0 alone; each tells the run: (generation, round)."""
 
     def __init__(self, path, speaks):
         self._file = open(path, "a", buffering=1) if speaks and path else None
+        self.run = (0, 0)
 
     def write(self, event, **values):
         if self._file:
-            self._file.write(json.dumps({"event": event, **values}, separators=(",", ":")) + "\n")
+            run = {"generation": self.run[0], "round": self.run[1]}
+            self._file.write(json.dumps({"event": event, **values, **run}, separators=(",", ":")) + "\n")
 
 
 def batch_of(position, rank, world, size):
@@ -44,21 +47,42 @@ def batch_of(position, rank, world, size):
     return x, labels
 
 
+class Superseded(Exception):
+    """Another world has gone on from these checkpoints: what this one computes counts no longer."""
+
+
+def key_of(name):
+    """(generation, round, step) of a checkpoint's file; None for another file."""
+    match = re.fullmatch(r"step-(\d+)-generation-(\d+)-round-(\d+)", name)
+    return match and (int(match[2]), int(match[3]), int(match[1]))
+
+
 class State:
-    """What a checkpoint holds; rank 0 writes it, whole or not at all, and keeps the one before."""
+    """What a checkpoint holds; rank 0 writes it, whole or not at all, and keeps the two before.
+
+    A world that was cut off may still save while the next one has gone on: so a file's name tells the run, and the newest
+    is that of the newest run, whatever its step.
+    """
 
     def __init__(self, folder, model, optimizer, metrics):
         self._folder, self._model, self._optimizer, self._metrics = folder, model, optimizer, metrics
         self.step = self.position = 0
+        self.run = (0, 0)
         os.makedirs(folder, exist_ok=True)
 
     def names(self):
-        return sorted((n for n in os.listdir(self._folder) if n.startswith("step-")), reverse=True)
+        """Newest first."""
+        return sorted(filter(key_of, os.listdir(self._folder)), key=key_of, reverse=True)
 
     def save(self):
         if dist.get_rank() != 0:
             return
-        path = os.path.join(self._folder, f"step-{self.step:08d}")
+        if newer := [name for name in self.names() if key_of(name)[:2] > self.run]:
+            self._metrics.write("superseded", step=self.step, why=newer[0])
+            raise Superseded(f"round {key_of(newer[0])[1]} has gone on and saved {newer[0]}; what round {self.run[1]} "
+                             "computes counts no longer")
+        generation, launch_round = self.run
+        path = os.path.join(self._folder, f"step-{self.step:08d}-generation-{generation}-round-{launch_round}")
         try:
             torch.save({"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "step": self.step,
                         "position": self.position}, path + ".new")
@@ -70,11 +94,13 @@ class State:
             os.unlink(os.path.join(self._folder, old))
 
     def load(self):
-        """By rank 0, which tells the others; the reasons why newer ones were left out."""
-        found, skipped = None, []
-        for name in self.names() if dist.get_rank() == 0 else []:
+        """By rank 0, which tells the others: the run whose checkpoint it is or None, and why newer ones were left out."""
+        found, skipped, names, saved_by = None, [], self.names() if dist.get_rank() == 0 else [], None
+        self.run = (1 + max((key_of(name)[0] for name in names), default=0), int(os.environ.get("MUSTER_ROUND", "0")))
+        self._metrics.run = self.run
+        for name in names:
             try:
-                found = torch.load(os.path.join(self._folder, name), **SAFELY)
+                found, saved_by = torch.load(os.path.join(self._folder, name), **SAFELY), key_of(name)[:2]
                 break
             except Exception as error:  # whatever a damaged file leads to
                 skipped.append(f"{name}: {error}")
@@ -85,7 +111,7 @@ class State:
             self._model.load_state_dict(shared[0]["model"])
             self._optimizer.load_state_dict(shared[0]["optimizer"])
             self.step, self.position = shared[0]["step"], shared[0]["position"]
-        return bool(shared[0]), skipped
+        return saved_by, skipped
 
 
 def parse():
@@ -136,9 +162,10 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     metrics = Metrics(options.metrics_file, dist.get_rank() == 0)
     state = State(options.checkpoint_dir, model, optimizer, metrics)
-    resumed, skipped = state.load()
-    if resumed:
-        metrics.write("resumed", step=state.step, epoch=0, position=state.position, skipped=skipped)
+    saved_by, skipped = state.load()
+    if saved_by:
+        metrics.write("resumed", step=state.step, epoch=0, position=state.position, skipped=skipped,
+                      from_generation=saved_by[0], from_round=saved_by[1])
     train(options, worker, model, state, optimizer, metrics)
     if dist.get_rank() == 0 and options.export:
         torch.save(model.module.state_dict(), options.export)

@@ -78,7 +78,7 @@ def await_spawn(run, name):
 def await_checkpoint(run, step):
     def newest():
         found = [int(match[1]) for entry in checkpoint_entries(run)
-                 if (match := re.fullmatch(r"step-0*(\d+)", entry))]
+                 if (match := re.match(r"step-0*(\d+)", entry))]
         return max(found, default=0)
     run.await_that(lambda: newest() >= step, f"there is a checkpoint of step {step}")
 

@@ -338,6 +338,43 @@ TEST(Checkpoint, AFullDiskLeavesTheOldCheckpointAndNoLitter) {
   EXPECT_EQ(store.load_newest(model.tensors())->step, 4);
 }
 
+TEST(Checkpoint, ARunThatWasSupersededPublishesNothingMore) {
+  const TemporaryFolder folder;
+  Model model(3);
+  CheckpointStore first(folder.path(), {.round = 8});
+  EXPECT_FALSE(first.load_newest(model.tensors()));
+  save(first, model, 1'460);
+  CheckpointStore second(folder.path(), {.round = 9});
+  ASSERT_EQ(second.load_newest(model.tensors())->step, 1'460);
+  save(first, model, 1'520);  // nobody has gone on and saved yet
+  save(second, model, 1'487);
+  EXPECT_THROW(save(first, model, 1'560), SupersededError);
+  EXPECT_THROW(save(first, model, 1'487), SupersededError) << "also in its place";
+  EXPECT_THAT(
+      message([&] { save(first, model, 1'560); }),
+      HasSubstr("round 9 has taken over from this one's checkpoints and saved step 1487; what round 8 "
+                "computes counts no longer"));
+  CheckpointStore third(folder.path(), {.round = 11});
+  const auto loaded = third.load_newest(model.tensors());
+  EXPECT_EQ(loaded->step, 1'487) << "the newest of the newest run, though 1520 is there";
+  EXPECT_EQ(loaded->lineage.round, 9);
+  EXPECT_EQ(loaded->lineage.generation, 2);
+  save(third, model, 1'520);  // over that of the superseded one
+  EXPECT_EQ(CheckpointStore(folder.path()).load_newest(model.tensors())->lineage.round, 11);
+}
+
+TEST(Checkpoint, OfTwoRunsThatBeganFromTheSameTheLaterRoundCounts) {
+  const TemporaryFolder folder;
+  Model model(3);
+  CheckpointStore first(folder.path(), {.round = 1}), second(folder.path(), {.round = 2});
+  EXPECT_FALSE(first.load_newest(model.tensors()));
+  EXPECT_FALSE(second.load_newest(model.tensors()));
+  save(first, model, 50);
+  save(second, model, 30);
+  EXPECT_THROW(save(first, model, 60), SupersededError);
+  EXPECT_EQ(CheckpointStore(folder.path()).load_newest(model.tensors())->step, 30);
+}
+
 /// Saves step after step until it is killed.
 [[noreturn]] void save_forever(const fs::path& folder, std::int64_t first, int started) {
   CheckpointStore store(folder, {.keep_last = 2});

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -29,11 +31,15 @@ Tail tail_of(const std::string& name) {
   throw std::invalid_argument("tail '" + name + "'");
 }
 
+AuditRun run_of(const Json& json) { return {json.at(0), json.at(1)}; }
+
 AuditHeader header_of(const Json& json) {
   return {.attempt = json.at("attempt"),
           .rank = json.at("rank"),
           .world_size = json.at("world"),
           .resumed_at = json.at("resumed_at"),
+          .run = run_of(json.at("run")),
+          .from = run_of(json.at("from")),
           .samples = json.at("samples"),
           .tail = tail_of(json.at("tail"))};
 }
@@ -74,20 +80,41 @@ struct Step {
 
 using Lineage = std::map<std::int64_t, Step>;
 
-Lineage lineage_of(const std::vector<AuditFile>& files) {
-  std::map<std::int64_t, std::vector<const AuditFile*>> attempts;
+/// One life of the world: the files of its ranks.
+using Attempt = std::vector<const AuditFile*>;
+
+/// By the run, then by the number: nodes that share no disk may number theirs alike.
+std::map<std::pair<AuditRun, std::int64_t>, Attempt> attempts_of(const std::vector<AuditFile>& files) {
+  std::map<std::pair<AuditRun, std::int64_t>, Attempt> attempts;
   for (const auto& file : files)
-    if (file.header.world_size > 0 && file.header.samples > 0) attempts[file.header.attempt].push_back(&file);
+    if (file.header.world_size > 0 && file.header.samples > 0)
+      attempts[{file.header.run, file.header.attempt}].push_back(&file);
+  return attempts;
+}
+
+/// From the newest attempt back to the one that began: of each, the steps up to the checkpoint that the next one was
+/// resumed from.
+Lineage lineage_of(const std::vector<AuditFile>& files) {
+  const auto attempts = attempts_of(files);
   Lineage lineage;
-  for (const auto& [number, members] : attempts) {
-    lineage.erase(lineage.upper_bound(members.front()->header.resumed_at), lineage.end());
-    for (const auto* file : members) {
+  auto last_step = std::numeric_limits<std::int64_t>::max();
+  for (auto newest = attempts.rbegin(); newest != attempts.rend();) {
+    const auto& [key, attempt] = *newest;
+    const auto& header = attempt.front()->header;
+    for (const auto* file : attempt) {
       for (const auto& line : file->lines) {
+        if (line.step <= header.resumed_at || line.step > last_step) continue;
         auto& step = lineage[line.step];
-        step.attempt = number;
+        step.attempt = key.second;
         step.lines.push_back(&line);
       }
     }
+    if (header.resumed_at == 0) break;
+    last_step = header.resumed_at;
+    // The newest of that run that had come so far: without a launcher's rounds two may have the same name.
+    newest = std::find_if(std::next(newest), attempts.rend(), [&](const auto& other) {
+      return other.first.first == header.from && other.second.front()->header.resumed_at < last_step;
+    });
   }
   return lineage;
 }
@@ -158,6 +185,8 @@ AuditLog::AuditLog(const fs::path& folder, const AuditHeader& header)
              {"rank", header.rank},
              {"world", header.world_size},
              {"resumed_at", header.resumed_at},
+             {"run", {header.run.generation, header.run.round}},
+             {"from", {header.from.generation, header.from.round}},
              {"samples", header.samples},
              {"tail", kTails[static_cast<std::size_t>(header.tail)]}}
             .dump());

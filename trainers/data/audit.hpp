@@ -1,15 +1,18 @@
 // Proof of which samples a run has used: a folder of files, one for each rank and attempt, and a checker.
 //
 //   file   = `attempt-<number>-rank-<rank>.jsonl`: header line, then a line for each step, written before the step begins
-//   header = {"attempt": n, "rank": n, "world": n, "resumed_at": step, "samples": n, "tail": "pad" | "drop" | "uneven"}
+//   header = {"attempt": n, "rank": n, "world": n, "resumed_at": step, "run": run, "from": run, "samples": n,
+//             "tail": "pad" | "drop" | "uneven"}
+//   run    = [generation, round]: of this attempt, and of the one that saved the checkpoint (muster/worker/checkpoint.hpp)
 //   line   = {"step": n, "epoch": n, "repeats": n, "samples": [index, ...]}
 //
-// An attempt is one life of the world. It goes on from the step of a checkpoint, so what earlier attempts did beyond
-// that step is lost, and is done again: those lines are void. The last `repeats` samples of a line fill the epoch's
-// tail, and count for nothing. A run has used its data well if in each of its epochs every sample stands in exactly one
-// line that is not void.
+// An attempt is one life of the world. It goes on from the step of a checkpoint, so what the attempt that saved it did
+// beyond that step is lost, and is done again: those lines are void, and so are all of attempts from whose checkpoints
+// nobody went on. The last `repeats` samples of a line fill the epoch's tail, and count for nothing. A run has used its
+// data well if in each of its epochs every sample stands in exactly one line that is not void.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -20,11 +23,20 @@
 
 namespace muster::trainers {
 
+/// Which one of those that saved into a folder of checkpoints; without such a folder both are 0.
+struct AuditRun {
+  std::int64_t generation = 0;
+  std::int64_t round = 0;
+  auto operator<=>(const AuditRun&) const = default;
+};
+
 struct AuditHeader {
   std::int64_t attempt = 1;
   int rank = 0;
   int world_size = 1;
   std::int64_t resumed_at = 0;
+  AuditRun run = {};
+  AuditRun from = {};
   std::int64_t samples = 0;  ///< in the data set
   Tail tail = Tail::pad;
 };

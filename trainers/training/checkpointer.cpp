@@ -87,7 +87,9 @@ void Checkpointer::resume(TrainingState& state) {
   } catch (const worker::CheckpointError& error) {
     throw std::invalid_argument(error.what());  // trying again will not help
   }
+  report_.begin(checkpoint_->lineage());
   if (!loaded) return;
+  loaded_ = loaded->lineage;
   state = state_from(loaded->facts);
   optimizer_.steps_taken = state.step;
   saved_step_ = state.step;
@@ -122,6 +124,10 @@ void Checkpointer::finish() {
 
 void Checkpointer::conclude(const std::optional<worker::SaveOutcome>& outcome) {
   if (!outcome) return;
+  if (outcome->superseded) {
+    report_.superseded(outcome->step, outcome->error);
+    throw worker::SupersededError(outcome->error);
+  }
   if (outcome->error.empty()) {
     saved_step_ = outcome->step;
     report_.checkpoint_saved(outcome->step);

@@ -36,7 +36,8 @@ class Checkpointer {
   void resume(TrainingState& state);
 
   /// A collective call, as are the next two. Saves, or starts to, once the save before is done. A failure (disk full)
-  /// is reported, and training goes on.
+  /// is reported, and training goes on; but each of the three throws worker::SupersededError, on every rank, if another
+  /// run has gone on from these checkpoints.
   void save(const TrainingState& state);
   /// After each step: takes note of a save that has become done.
   void step_done();
@@ -44,6 +45,9 @@ class Checkpointer {
   void finish();
 
   bool enabled() const { return checkpoint_.has_value(); }
+  /// Of this run, and of the one that saved what it was resumed from; known after resume().
+  worker::Lineage lineage() const { return checkpoint_ ? checkpoint_->lineage() : worker::Lineage(); }
+  worker::Lineage loaded_lineage() const { return loaded_; }
   /// Of the newest checkpoint that this run has saved or was resumed from; -1: none.
   std::int64_t saved_step() const { return saved_step_; }
 
@@ -64,6 +68,7 @@ class Checkpointer {
   Report& report_;
   bool replicated_ = true;
   std::int64_t saved_step_ = -1;
+  worker::Lineage loaded_;
   std::optional<worker::ShardedCheckpoint> checkpoint_;
 };
 

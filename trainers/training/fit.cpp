@@ -32,6 +32,8 @@ std::int64_t next_attempt(worker::ProcessGroup& group, const std::filesystem::pa
   return *std::max_element(known.begin(), known.end()) + 1;
 }
 
+AuditRun run_of(const worker::Lineage& lineage) { return {lineage.generation, lineage.round}; }
+
 void scale(Tensor& tensor, double factor) {
   tensor.device().scale(tensor.data(), static_cast<float>(factor), tensor.count());
 }
@@ -62,6 +64,8 @@ void Fit::start_audit() {
                              .rank = parts_.group.rank(),
                              .world_size = parts_.group.size(),
                              .resumed_at = state_.step,
+                             .run = run_of(parts_.checkpointer.lineage()),
+                             .from = run_of(parts_.checkpointer.loaded_lineage()),
                              .samples = parts_.train.size(),
                              .tail = options_.keep == Keep::global_batch ? Tail::uneven : options_.tail});
 }

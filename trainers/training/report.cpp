@@ -22,7 +22,9 @@ void Report::line(const std::string& text) const {
   std::fflush(stdout);
 }
 
-void Report::record(const Json& json) {
+void Report::record(Json json) {
+  json["generation"] = run_.generation;
+  json["round"] = run_.round;
   const bool had_failed = metrics_.error() != 0;
   metrics_.write(json);
   if (metrics_.error() != 0 && !had_failed)
@@ -38,6 +40,8 @@ void Report::resumed(const worker::LoadedCheckpoint& from, const TrainingState& 
               {"step", state.step},
               {"epoch", state.epoch},
               {"position", state.position},
+              {"from_generation", from.lineage.generation},
+              {"from_round", from.lineage.round},
               {"path", from.path.string()},
               {"skipped", from.skipped}});
 }
@@ -84,6 +88,10 @@ void Report::checkpoint_failed(std::int64_t step, const std::string& why) {
     line(fmt::format("checkpoint of step {} not saved: {}; {}; training goes on", step, why,
                      newest_text("there is none before it")));
   record(Json{{"event", "checkpoint_failed"}, {"step", step}, {"why", why}});
+}
+
+void Report::superseded(std::int64_t step, const std::string& why) {
+  record(Json{{"event", "superseded"}, {"step", step}, {"why", why}});
 }
 
 void Report::last_state_not_saved(std::int64_t step) const {

@@ -35,6 +35,8 @@ class Report {
  public:
   explicit Report(ReportOptions options);
 
+  /// Each line of the metrics file tells from here on which run wrote it: one that was superseded may still write.
+  void begin(const worker::Lineage& run) { run_ = run; }
   void resumed(const worker::LoadedCheckpoint& from, const TrainingState& state);
   void step(const TrainingState& state, double loss);
   void stretch(const StretchReport& report, const TrainingState& state);
@@ -42,6 +44,8 @@ class Report {
   void checkpoint_saved(std::int64_t step);
   /// Said for the first of several in a row, and for the first that succeeds again; training goes on.
   void checkpoint_failed(std::int64_t step, const std::string& why);
+  /// The run ends with this reason.
+  void superseded(std::int64_t step, const std::string& why);
   /// At the end; why was told when it happened.
   void last_state_not_saved(std::int64_t step) const;
   void without_checkpoints(const std::vector<std::string>& options) const;
@@ -55,10 +59,11 @@ class Report {
  private:
   void line(const std::string& text) const;
   std::string newest_text(const char* none) const;
-  void record(const nlohmann::ordered_json& json);
+  void record(nlohmann::ordered_json json);
 
   ReportOptions options_;
   MetricsFile metrics_;
+  worker::Lineage run_;
   std::int64_t saved_step_ = -1;  ///< of the newest whole checkpoint; -1: there is none
   int checkpoint_failures_ = 0;   ///< in a row
 };

@@ -36,7 +36,7 @@ LoadedCheckpoint load(const fs::path& checkpoint, std::int64_t step, std::span<c
                       rows_of(tensor.shape),
                       {static_cast<std::byte*>(tensor.data), tensor.bytes()}});
   for (std::size_t part = 0; part < index.parts.size(); ++part) reader.read_part(part, wanted, true);
-  return {.step = step, .facts = index.facts, .path = checkpoint, .skipped = {}};
+  return {.step = step, .facts = index.facts, .path = checkpoint, .lineage = index.lineage, .skipped = {}};
 }
 
 }  // namespace
@@ -55,31 +55,40 @@ fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> ten
   const auto temporary = folder_ / temporary_name(step, ::getpid());
   try {
     make_folder(temporary);
-    CheckpointIndex index{.step = step, .facts = facts, .parts = {}, .tensors = {}};
+    if (!lineage_) lineage_ = next_lineage(checkpoints_in(folder_), options_);
+    CheckpointIndex index{.step = step, .lineage = *lineage_, .facts = facts, .parts = {}, .tensors = {}};
     index.parts.push_back(write_part(temporary, 0, 1, tensors));
     for (const auto& tensor : tensors) index.tensors.push_back(tensor_in_part(tensor, 0));
     write_index(temporary, index);
+    return publish_checkpoint(temporary, folder_, index, options_.keep_last);
   } catch (const CheckpointError&) {
     remove_tree(temporary);
     throw;
   }
-  return publish_checkpoint(temporary, folder_, step, options_.keep_last);
 }
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const TensorRef> tensors) {
-  const auto steps = steps_in(folder_);
-  if (steps.empty()) return std::nullopt;
   std::vector<SkippedCheckpoint> skipped;
-  for (auto step : steps) {
-    try {
-      auto loaded = load(folder_ / step_name(step), step, tensors);
-      loaded.skipped = texts_of(skipped);
-      return loaded;
-    } catch (const CheckpointError& error) {
-      skipped.push_back({step, error.what()});
+  std::vector<std::int64_t> before;
+  // A run that is being superseded may remove what this one is reading, for it has saved a newer one: looked at again.
+  for (;;) {
+    const auto found = checkpoints_in(folder_);
+    const auto steps = steps_of(found);
+    if (!steps.empty() && steps == before) throw none_usable(folder_, skipped);
+    before = steps;
+    lineage_ = next_lineage(found, options_);
+    if (steps.empty()) return std::nullopt;
+    skipped.clear();
+    for (auto step : steps) {
+      try {
+        auto loaded = load(folder_ / step_name(step), step, tensors);
+        loaded.skipped = texts_of(skipped);
+        return loaded;
+      } catch (const CheckpointError& error) {
+        skipped.push_back({step, error.what()});
+      }
     }
   }
-  throw none_usable(folder_, skipped);
 }
 
 }  // namespace muster::worker

@@ -11,6 +11,7 @@
 
 #include "base/endpoint.hpp"
 #include "worker_sdk/src/files.hpp"
+#include "worker_sdk/src/told.hpp"
 
 namespace muster::worker {
 namespace {
@@ -32,15 +33,39 @@ std::optional<pid_t> writer_of(const std::string& name) {
 
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
-/// Removes all but the `keep` newest up to `step`. A newer one was not usable when this run was resumed; it
-/// stays, because only its owner knows what it is worth, and it counts for nothing.
+/// Removes all but the `keep` newest up to `step`. One of a later step was not usable when this run was resumed, or is
+/// of a run that was superseded; it stays, because only its owner knows what it is worth, and it counts for nothing.
 void prune(const fs::path& folder, std::int64_t step, int keep) {
-  for (auto old : steps_in(folder)) {
+  for (auto old : steps_of(checkpoints_in(folder))) {
     if (old > step || keep-- > 0) continue;
     const auto doomed = folder / temporary_name(old, ::getpid());
     rename_path(folder / step_name(old), doomed);
     remove_tree(doomed);
   }
+}
+
+std::optional<Lineage> lineage_in(const fs::path& checkpoint) {
+  try {
+    return decode_index(read_index_text(checkpoint)).lineage;
+  } catch (const CheckpointError&) {
+    return std::nullopt;  // why is told by who wants to load it
+  }
+}
+
+std::string name_of(const Lineage& lineage) {
+  const auto job = lineage.job.empty() ? "" : fmt::format(" of job '{}'", lineage.job);
+  return lineage.round > 0 ? fmt::format("round {}{}", lineage.round, job) : "another run" + job;
+}
+
+/// By `found`, which is newer than `own`.
+SupersededError superseded(const fs::path& folder, std::int64_t step, const Lineage& found,
+                           const Lineage& own) {
+  const bool same_job = found.job == own.job && found.round != own.round;
+  return SupersededError(
+      fmt::format("{}: {} has taken over from this one's checkpoints and saved step {}; what {} computes "
+                  "counts no longer{}",
+                  folder.string(), name_of(found), step, own.round > 0 ? name_of(own) : "this run",
+                  same_job ? "" : " (two jobs need two folders)"));
 }
 
 }  // namespace
@@ -62,12 +87,38 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return *step;
 }
 
-std::vector<std::int64_t> steps_in(const fs::path& folder) {
-  std::vector<std::int64_t> steps;
+void sort_newest_first(std::vector<StoredCheckpoint>& checkpoints) {
+  Lineage newest;
+  for (const auto& one : checkpoints)
+    if (one.lineage && one.lineage->is_newer_than(newest)) newest = *one.lineage;
+  std::sort(checkpoints.begin(), checkpoints.end(), [&](const auto& a, const auto& b) {
+    const auto &of_a = a.lineage.value_or(newest), &of_b = b.lineage.value_or(newest);
+    if (of_a.is_newer_than(of_b) || of_b.is_newer_than(of_a)) return of_a.is_newer_than(of_b);
+    return a.step > b.step;
+  });
+}
+
+std::vector<StoredCheckpoint> checkpoints_in(const fs::path& folder) {
+  std::vector<StoredCheckpoint> checkpoints;
   for (const auto& name : names_in(folder))
-    if (const auto step = step_of(name)) steps.push_back(*step);
-  std::sort(steps.rbegin(), steps.rend());
+    if (const auto step = step_of(name)) checkpoints.push_back({*step, lineage_in(folder / name)});
+  sort_newest_first(checkpoints);
+  return checkpoints;
+}
+
+std::vector<std::int64_t> steps_of(const std::vector<StoredCheckpoint>& checkpoints) {
+  std::vector<std::int64_t> steps;
+  for (const auto& one : checkpoints) steps.push_back(one.step);
   return steps;
+}
+
+Lineage next_lineage(const std::vector<StoredCheckpoint>& checkpoints, const CheckpointOptions& options) {
+  std::int64_t newest = 0;
+  for (const auto& one : checkpoints)
+    if (one.lineage) newest = std::max(newest, one.lineage->generation);
+  return {.generation = newest + 1,
+          .round = options.round ? *options.round : told_number("MUSTER_ROUND", 0),
+          .job = told_text("TORCHELASTIC_RUN_ID")};
 }
 
 void remove_leftovers(const fs::path& folder) {
@@ -123,18 +174,26 @@ std::string read_index_text(const fs::path& checkpoint) {
   return text;
 }
 
-fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, std::int64_t step,
+fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, const CheckpointIndex& index,
                             int keep_last) {
+  for (const auto& found : checkpoints_in(folder))
+    if (found.lineage && found.lineage->is_newer_than(index.lineage))
+      throw superseded(folder, found.step, *found.lineage, index.lineage);
   sync_folder(temporary);
-  const auto place = folder / step_name(step);
+  const auto place = folder / step_name(index.step);
   if (fs::exists(fs::symlink_status(place))) {
     exchange_folders(temporary, place);
+    // Between the look and the exchange another run may have published.
+    if (const auto replaced = lineage_in(temporary); replaced && replaced->is_newer_than(index.lineage)) {
+      exchange_folders(temporary, place);
+      throw superseded(folder, index.step, *replaced, index.lineage);
+    }
   } else {
     rename_path(temporary, place);
   }
   sync_folder(folder);
   remove_tree(temporary);  // what was replaced
-  prune(folder, step, keep_last);
+  prune(folder, index.step, keep_last);
   remove_leftovers(folder);
   return place;
 }

@@ -25,8 +25,19 @@ std::string temporary_mark_name(std::uint64_t number, pid_t writer);
 /// Nothing for a name that is not a checkpoint's.
 std::optional<std::int64_t> step_of(const std::string& name);
 
-/// Newest first.
-std::vector<std::int64_t> steps_in(const std::filesystem::path& folder);
+struct StoredCheckpoint {
+  std::int64_t step = 0;
+  std::optional<Lineage> lineage;  ///< nothing: its index cannot be read
+};
+
+/// Pure. First what the newest run has saved, by its steps. One that cannot be read is sorted in as if the newest run had
+/// saved it.
+void sort_newest_first(std::vector<StoredCheckpoint>& checkpoints);
+std::vector<StoredCheckpoint> checkpoints_in(const std::filesystem::path& folder);
+std::vector<std::int64_t> steps_of(const std::vector<StoredCheckpoint>& checkpoints);
+
+/// Of a run that begins now, from these; the round as the options or the launcher say.
+Lineage next_lineage(const std::vector<StoredCheckpoint>& checkpoints, const CheckpointOptions& options);
 
 /// Of processes that are gone, and of this one.
 void remove_leftovers(const std::filesystem::path& folder);
@@ -49,10 +60,11 @@ void write_index(const std::filesystem::path& checkpoint, const CheckpointIndex&
 /// As text, so that it can be sent to others; decode_index() takes it.
 std::string read_index_text(const std::filesystem::path& checkpoint);
 
-/// Makes the finished folder `temporary`, with its index, visible as the checkpoint of `step`, removes what it
-/// replaces, and all but the `keep_last` newest. All of it is on disk before and after. Returns its path.
+/// Makes the finished folder `temporary`, with its index, visible as the checkpoint of the index's step, removes what
+/// it replaces, and all but the `keep_last` newest. All of it is on disk before and after. Returns its path. Throws
+/// SupersededError if a newer run has saved into the folder; `temporary` is left then.
 std::filesystem::path publish_checkpoint(const std::filesystem::path& temporary,
-                                         const std::filesystem::path& folder, std::int64_t step,
+                                         const std::filesystem::path& folder, const CheckpointIndex& index,
                                          int keep_last);
 
 }  // namespace muster::worker

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int index_version = 2;
+constexpr int index_version = 3;
 constexpr int oldest_index_version = 1;
 constexpr std::string_view before_checksum = "{\"checksum\":\"";
 constexpr std::string_view before_body = "\",\"index\":";
@@ -81,6 +81,18 @@ IndexedTensor decode_tensor(const Json& json, std::size_t parts) {
   return tensor;
 }
 
+/// A job's name may have any bytes; what is not UTF-8 in it is shown as such.
+Json encode_lineage(const Lineage& lineage) {
+  const auto job = Json(lineage.job).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return {{"generation", lineage.generation}, {"round", lineage.round}, {"job", Json::parse(job)}};
+}
+
+Lineage decode_lineage(const Json& json) {
+  Lineage lineage{json.at("generation"), json.at("round"), json.at("job")};
+  if (lineage.generation < 0 || lineage.round < 0) fail("its run has a negative number");
+  return lineage;
+}
+
 CheckpointIndex decode_body(std::string_view body) {
   const auto json = Json::parse(body);
   const auto& version = json.at("version");
@@ -88,6 +100,7 @@ CheckpointIndex decode_body(std::string_view body) {
     fail("version " + version.dump() + " is not one that this program reads");
   CheckpointIndex index;
   index.step = json.at("step");
+  if (json.contains("run")) index.lineage = decode_lineage(json.at("run"));
   index.facts = json.at("facts").get<Facts>();
   const auto& parts = json.at("parts");
   for (const auto& part : parts) {
@@ -143,6 +156,7 @@ std::string encode_index(const CheckpointIndex& index) {
   Json json;
   json["version"] = index_version;
   json["step"] = index.step;
+  json["run"] = encode_lineage(index.lineage);
   json["facts"] = index.facts;
   json["parts"] = Json::array();
   for (const auto& part : index.parts)

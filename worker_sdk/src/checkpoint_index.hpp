@@ -2,14 +2,17 @@
 //
 //   file     = '{"checksum":"' 32 hexadecimal digits '","index":' body '}' newline
 //   checksum = XXH3-128 of the bytes of `body`
-//   body     = { "version": 2, "step": n, "facts": {text: text}, "parts": [part, ...], "tensors": [tensor, ...] }
+//   body     = { "version": 3, "step": n, "run": run, "facts": {text: text}, "parts": [part, ...],
+//                "tensors": [tensor, ...] }
+//   run      = { "generation": n, "round": n, "job": text }
 //   part     = { "file": name, "bytes": n, "checksum": 32 hexadecimal digits }
 //   tensor   = { "name": text, "type": "F32" | ..., "shape": [extent, ...], "slices": [slice, ...] }
 //   slice    = [index into parts, first row, rows]
 //
 // Rows are those of the first extent; a tensor without extents is one row. A tensor's slices follow each other from its
-// first row to its last, no two in the same part. In version 1, which is still read, a tensor has "part": index in
-// place of its slices, and all its rows lie there. In its part a slice has the tensor's name and its own shape.
+// first row to its last, no two in the same part. In its part a slice has the tensor's name and its own shape.
+// Older versions are still read: 2 has no run, and in 1 a tensor has "part": index in place of its slices besides, and
+// all its rows lie there.
 //
 // The file is compared byte by byte around the body, so that no flipped bit anywhere in it goes unseen.
 #pragma once
@@ -67,6 +70,7 @@ IndexedTensor tensor_in_part(const TensorRef& tensor, std::size_t part);
 
 struct CheckpointIndex {
   std::int64_t step = 0;
+  Lineage lineage = {};
   Facts facts;
   std::vector<IndexedPart> parts;
   std::vector<IndexedTensor> tensors;

@@ -21,7 +21,7 @@ constexpr std::size_t piece_bytes = 4 << 20;
 std::vector<fs::path> checkpoints_at(const fs::path& path) {
   if (fs::exists(path / "index.json")) return {path};
   std::vector<fs::path> found;
-  for (auto step : steps_in(path)) found.push_back(path / step_name(step));
+  for (auto step : steps_of(checkpoints_in(path))) found.push_back(path / step_name(step));
   if (found.empty())
     throw CheckpointError(
         path.string() + ": no checkpoint; expected a folder with an index.json, or one with step-* folders");
@@ -123,6 +123,8 @@ std::string inspect_checkpoint(const fs::path& path) {
   const auto reader = open(checkpoint);
   const auto& index = reader.index();
   auto text = fmt::format("{}\nstep {}, {}\n", checkpoint.string(), index.step, parts_text(index));
+  if (const auto& run = index.lineage; run.generation > 0)
+    text += fmt::format("run     generation {}, round {}, job '{}'\n", run.generation, run.round, run.job);
   for (const auto& [name, value] : index.facts) text += fmt::format("fact    {} = {}\n", name, value);
   for (const auto& part : index.parts)
     text += fmt::format("part    {}  {}  xxh3-128 {}\n", part.file, size_text(part.bytes), part.checksum);

@@ -33,6 +33,7 @@ enum Field : std::size_t {
   field_count
 };
 
+constexpr std::int64_t was_superseded = 2;  ///< in field_failed
 constexpr int background_niceness = 19;
 /// An all-reduce in each step would cost more than the writing does.
 constexpr int polls_per_question = 4;
@@ -102,8 +103,10 @@ PendingSave::Done PendingSave::publish() const {
           !missing.empty())
         return {{}, std::move(missing)};
     write_index(task_.temporary, task_.index);
-    publish_checkpoint(task_.temporary, task_.folder, task_.index.step, task_.keep_last);
+    publish_checkpoint(task_.temporary, task_.folder, task_.index, task_.keep_last);
     return {};
+  } catch (const SupersededError& error) {
+    return {{}, error.what(), true};
   } catch (const CheckpointError& error) {
     return {{}, of_this_rank(error.what())};
   }
@@ -118,7 +121,7 @@ void PendingSave::ask() {
   own[field_step] = task_.index.step;
   if (done_) {
     own[field_done] = 1;
-    own[field_failed] = done_->error.empty() ? 0 : 1;
+    own[field_failed] = done_->superseded ? was_superseded : done_->error.empty() ? 0 : 1;
     own[field_bytes] = static_cast<std::int64_t>(done_->part.bytes);
     if (!done_->part.checksum.empty()) {
       own[field_checksum_high] = half_of(done_->part.checksum, 0);
@@ -150,17 +153,18 @@ std::optional<SaveOutcome> PendingSave::advance() {
   if (const auto error = different_steps(); !error.empty()) return failed(error);
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(group_.size()); ++rank)
     if ((*report_)[field_count * rank + field_done] == 0) return std::nullopt;
-  bool failure = false;
+  bool failure = false, superseded = false;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(group_.size()); ++rank) {
     const auto report = std::span(*report_).subspan(field_count * rank, field_count);
     failure = failure || report[field_failed] != 0;
+    superseded = superseded || report[field_failed] == was_superseded;
     if (phase_ == Phase::publishing || report[field_bytes] == 0) continue;
     auto& part = task_.index.parts.at(writers_.size());
     writers_.push_back(static_cast<int>(rank));
     part.bytes = static_cast<std::uint64_t>(report[field_bytes]);
     part.checksum = checksum_of_halves(report[field_checksum_high], report[field_checksum_low]);
   }
-  if (failure) return failed(first_error());
+  if (failure) return failed(first_error(), superseded);
   if (phase_ == Phase::publishing)
     return SaveOutcome{task_.index.step, task_.folder / step_name(task_.index.step), {}};
   phase_ = Phase::publishing;
@@ -194,9 +198,9 @@ void PendingSave::remove_what_was_written() {
   group_.barrier()->wait();
 }
 
-SaveOutcome PendingSave::failed(const std::string& error) {
+SaveOutcome PendingSave::failed(const std::string& error, bool superseded) {
   remove_what_was_written();
-  return {.step = task_.index.step, .path = {}, .error = error};
+  return {.step = task_.index.step, .path = {}, .error = error, .superseded = superseded};
 }
 
 std::optional<SaveOutcome> PendingSave::poll() {

@@ -47,6 +47,7 @@ class PendingSave {
   struct Done {
     IndexedPart part;
     std::string error;  ///< empty: it went well; else as all ranks are told, with the rank
+    bool superseded = false;
   };
 
   Done write_part();
@@ -58,7 +59,7 @@ class PendingSave {
   std::string different_steps() const;
   std::string first_error();
   void remove_what_was_written();
-  SaveOutcome failed(const std::string& error);
+  SaveOutcome failed(const std::string& error, bool superseded = false);
 
   ProcessGroup& group_;
   SaveTask task_;

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
-#include "base/endpoint.hpp"
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/checkpoint_reader.hpp"
 #include "worker_sdk/src/files.hpp"
@@ -19,6 +17,7 @@
 #include "worker_sdk/src/shared_folder.hpp"
 #include "worker_sdk/src/slice_plan.hpp"
 #include "worker_sdk/src/snapshot.hpp"
+#include "worker_sdk/src/told.hpp"
 
 namespace muster::worker {
 namespace {
@@ -48,19 +47,13 @@ std::string error_of(const auto& call) {
   }
 }
 
-/// A number that the launcher has told by a variable.
-int told(const char* variable) {
-  constexpr long most = 1 << 16;
-  const char* value = std::getenv(variable);
-  const auto number = value ? parse_integer(value, 1, most) : Result<long>(1);
-  return number ? static_cast<int>(*number) : 1;
-}
-
 /// As the options say, else by what is left of the processors that this worker may use.
 double share_of(const CheckpointOptions& options) {
   if (options.background_share > 0) return options.background_share;
-  return background_share(told("LOCAL_WORLD_SIZE") * told("OMP_NUM_THREADS"),
-                          static_cast<int>(std::thread::hardware_concurrency()));
+  const auto threads =
+      told_number("LOCAL_WORLD_SIZE", 1) * std::max<std::int64_t>(told_number("OMP_NUM_THREADS", 1), 1);
+  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  return background_share(static_cast<int>(std::min<std::int64_t>(threads, processors)), processors);
 }
 
 }  // namespace
@@ -84,13 +77,15 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorSlice> slices;
   std::vector<std::vector<TensorSlice>> by_rank;
   SlicePlan plan;
-  pid_t writer = 0;  ///< rank 0's, in the names of what is not published yet
+  pid_t writer = 0;                ///< rank 0's, in the names of what is not published yet
+  std::optional<Lineage> lineage;  ///< of what is saved, once it is settled
   Snapshot snapshot;
   std::unique_ptr<PendingSave> pending;
 
   void agree();
   std::vector<TensorRef> own_rows() const;
   std::string why_not_shared() const;
+  std::vector<std::int64_t> look();
   SaveTask task(std::int64_t step, const Facts& facts) const;
   std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
   struct NeededPart {
@@ -102,6 +97,8 @@ struct ShardedCheckpoint::Impl {
   std::string read(CheckpointReader& reader, const std::vector<NeededPart>& needed) const;
   std::optional<LoadedCheckpoint> load(std::int64_t step, const std::string& index_text,
                                        const FactsCheck& refuse, std::string& why_not);
+  std::optional<LoadedCheckpoint> load_first(const std::vector<std::int64_t>& steps, const FactsCheck& refuse,
+                                             std::vector<SkippedCheckpoint>& skipped);
 };
 
 /// Everyone learns what everyone holds.
@@ -136,13 +133,36 @@ SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) co
   SaveTask task{.folder = folder,
                 .temporary = folder / temporary_name(step, writer),
                 .keep_last = options.keep_last,
-                .index = {.step = step, .facts = facts, .parts = {}, .tensors = plan.tensors},
+                .index = {.step = step,
+                          .lineage = lineage.value_or(Lineage()),
+                          .facts = facts,
+                          .parts = {},
+                          .tensors = plan.tensors},
                 .part = plan.part_of_rank[static_cast<std::size_t>(group.rank())],
                 .tensors = own_rows(),
                 .share = share_of(options)};
   for (std::size_t part = 0; part < plan.parts; ++part)
     task.index.parts.push_back({part_name(part, plan.parts), 0, {}});
   return task;
+}
+
+/// What rank 0 sees in the folder, newest first; with it this run's place among those that saved there is settled.
+std::vector<std::int64_t> ShardedCheckpoint::Impl::look() {
+  std::vector<StoredCheckpoint> found;
+  std::string error;
+  if (group.rank() == 0) error = error_of([&] { found = checkpoints_in(folder); });
+  error = broadcast_text(group, error, 0);
+  if (!error.empty()) throw CheckpointError(error);
+  auto steps = steps_of(found);
+  auto next = next_lineage(found, options);
+  std::array<std::int64_t, 3> numbers{static_cast<std::int64_t>(steps.size()), next.generation, next.round};
+  group.broadcast(buffer_of(std::span<std::int64_t>(numbers)), 0)->wait();
+  next.generation = numbers[1];
+  next.round = numbers[2];
+  lineage = std::move(next);
+  steps.resize(static_cast<std::size_t>(numbers[0]));
+  if (!steps.empty()) group.broadcast(buffer_of(std::span(steps)), 0)->wait();
+  return steps;
 }
 
 std::optional<SaveOutcome> ShardedCheckpoint::Impl::end_if_known(std::optional<SaveOutcome> outcome) {
@@ -215,7 +235,33 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
   // From here on the caller's memory is written.
   why_not = first_error(group, read(*reader, needed));
   if (!why_not.empty()) return std::nullopt;
-  return LoadedCheckpoint{.step = step, .facts = reader->index().facts, .path = place, .skipped = {}};
+  return LoadedCheckpoint{.step = step,
+                          .facts = reader->index().facts,
+                          .path = place,
+                          .lineage = reader->index().lineage,
+                          .skipped = {}};
+}
+
+/// The first of these that can be used; else nothing, and why in `skipped`.
+std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load_first(const std::vector<std::int64_t>& steps,
+                                                                    const FactsCheck& refuse,
+                                                                    std::vector<SkippedCheckpoint>& skipped) {
+  for (auto step : steps) {
+    std::string index_text;
+    std::string why_not;
+    if (group.rank() == 0)
+      why_not = error_of([&] { index_text = read_index_text(folder / step_name(step)); });
+    why_not = broadcast_text(group, why_not, 0);
+    index_text = broadcast_text(group, index_text, 0);
+    std::optional<LoadedCheckpoint> loaded;
+    if (why_not.empty()) loaded = load(step, index_text, refuse, why_not);
+    if (loaded) {
+      loaded->skipped = texts_of(skipped);
+      return loaded;
+    }
+    skipped.push_back({step, why_not});
+  }
+  return std::nullopt;
 }
 
 ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options, ProcessGroup& group,
@@ -226,6 +272,7 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
                                         .slices = std::move(slices),
                                         .by_rank = {},
                                         .plan = {},
+                                        .lineage = {},
                                         .snapshot = {},
                                         .pending = {}})) {
   if (options.keep_last < 1)
@@ -239,46 +286,32 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
 ShardedCheckpoint::~ShardedCheckpoint() = default;
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
-  auto& group = impl_->group;
-  std::vector<std::int64_t> steps;
-  std::string error;
-  if (group.rank() == 0) error = error_of([&] { steps = steps_in(impl_->folder); });
-  error = broadcast_text(group, error, 0);
-  if (!error.empty()) throw CheckpointError(error);
-  std::array<std::int64_t, 1> count{static_cast<std::int64_t>(steps.size())};
-  group.broadcast(buffer_of(std::span<std::int64_t>(count)), 0)->wait();
-  if (count[0] == 0) {
-    // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
-    if (const auto apart = impl_->why_not_shared(); !apart.empty()) throw CheckpointError(apart);
-    return std::nullopt;
-  }
-  steps.resize(static_cast<std::size_t>(count[0]));
-  group.broadcast(buffer_of(std::span(steps)), 0)->wait();
-
   std::vector<SkippedCheckpoint> skipped;
-  for (auto step : steps) {
-    std::string index_text;
-    std::string why_not;
-    if (group.rank() == 0)
-      why_not = error_of([&] { index_text = read_index_text(impl_->folder / step_name(step)); });
-    why_not = broadcast_text(group, why_not, 0);
-    index_text = broadcast_text(group, index_text, 0);
-    std::optional<LoadedCheckpoint> loaded;
-    if (why_not.empty()) loaded = impl_->load(step, index_text, refuse, why_not);
-    if (loaded) {
-      loaded->skipped = texts_of(skipped);
-      return loaded;
+  // A run that is being superseded may remove what this one is reading, for it has saved a newer one: looked at again.
+  std::vector<std::int64_t> before;
+  for (auto steps = impl_->look(); steps.empty() || steps != before; steps = impl_->look()) {
+    if (steps.empty()) {
+      // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
+      if (const auto apart = impl_->why_not_shared(); !apart.empty()) throw CheckpointError(apart);
+      return std::nullopt;
     }
-    skipped.push_back({step, why_not});
+    skipped.clear();
+    if (auto loaded = impl_->load_first(steps, refuse, skipped)) return loaded;
+    before = std::move(steps);
   }
-  if (const auto apart = impl_->why_not_shared(); !apart.empty())
-    throw none_usable(impl_->folder, skipped, apart);
-  throw none_usable(impl_->folder, skipped);
+  const auto apart = impl_->why_not_shared();
+  throw apart.empty() ? none_usable(impl_->folder, skipped) : none_usable(impl_->folder, skipped, apart);
+}
+
+const Lineage& ShardedCheckpoint::lineage() const {
+  static const Lineage unknown;
+  return impl_->lineage ? *impl_->lineage : unknown;
 }
 
 void ShardedCheckpoint::start_save(std::int64_t step, const Facts& facts) {
   if (saving()) throw std::logic_error("a save is under way: finish() it first");
   check_step(step);
+  if (!impl_->lineage) impl_->look();
   auto task = impl_->task(step, facts);
   task.tensors = impl_->snapshot.take(std::move(task.tensors));
   impl_->pending = std::make_unique<PendingSave>(impl_->group, std::move(task));
@@ -299,6 +332,7 @@ std::optional<SaveOutcome> ShardedCheckpoint::finish() {
 SaveOutcome ShardedCheckpoint::save(std::int64_t step, const Facts& facts) {
   if (saving()) throw std::logic_error("a save is under way: finish() it first");
   check_step(step);
+  if (!impl_->lineage) impl_->look();
   auto task = impl_->task(step, facts);
   task.urgency = Urgency::somebody_waits;
   impl_->pending = std::make_unique<PendingSave>(impl_->group, std::move(task));

@@ -35,6 +35,21 @@ TEST(Audit, WhatWasDoneBeyondTheCheckpointIsVoid) {
   EXPECT_THAT(verdict.epochs, ElementsAre("epoch 1: 4 of 4 samples used, 2 repeated to fill the last batch"));
 }
 
+TEST(Audit, AnAttemptThatWasSupersededCountsUpToTheCheckpointThatANewerOneWentOnFrom) {
+  const auto first =
+      file({.attempt = 1, .run = {1, 1}},
+           {{1, 0, 0, {0}}, {2, 0, 0, {1}}, {3, 0, 0, {2}}, {4, 0, 0, {3}}});  // went on, cut off
+  const auto second =
+      file({.attempt = 2, .resumed_at = 1, .run = {2, 2}, .from = {1, 1}}, {{2, 0, 0, {1}}, {3, 0, 0, {3}}});
+  const auto after = [](std::int64_t step, AuditRun from, std::vector<AuditLine> lines) {
+    return file({.attempt = 3, .resumed_at = step, .run = {3, 3}, .from = from}, std::move(lines));
+  };
+  EXPECT_THAT(check_audit({first, second, after(3, {2, 2}, {{4, 0, 0, {2}}})}).faults, IsEmpty());
+  EXPECT_THAT(check_audit({first, second, after(3, {1, 1}, {{4, 0, 0, {3}}})}).faults, IsEmpty());
+  EXPECT_THAT(check_audit({first, second, after(3, {1, 1}, {{4, 0, 0, {2}}})}).faults,
+              testing::Contains("epoch 1: sample 2 is used again in step 4 (attempt 3)"));
+}
+
 TEST(Audit, ASampleThatIsUsedTwiceOrNeverIsNamed) {
   EXPECT_THAT(check_audit({file({}, {{1, 0, 0, {0, 1}}, {2, 0, 0, {1}}, {3, 1, 0, {0}}})}).faults,
               ElementsAre("epoch 1: sample 1 is used again in step 2 (attempt 1)",

@@ -80,7 +80,10 @@ TEST(Report, MetricsAreJsonLinesThatASecondRunAppendsTo) {
   Report(options).stretch(kEpoch, {.step = 2});
   const auto lines = lines_of(folder / "metrics");
   ASSERT_EQ(lines.size(), 3U);
-  EXPECT_EQ(lines[0], (nlohmann::json{{"event", "step"}, {"step", 1}, {"epoch", 0}, {"loss", 2.5}}));
+  EXPECT_EQ(
+      lines[0],
+      (nlohmann::json{
+          {"event", "step"}, {"step", 1}, {"epoch", 0}, {"loss", 2.5}, {"generation", 0}, {"round", 0}}));
   EXPECT_TRUE(lines[1]["loss"].is_null());
   EXPECT_EQ(lines[2]["test_accuracy"], 0.8412);
   EXPECT_EQ(lines[2]["complete"], true);

@@ -3,6 +3,10 @@
 // One checkpoint is a folder `step-<12 digits>` with an `index.json` and one safetensors file for each part.
 // It is written under a temporary name, flushed to disk, and renamed into place: it is there whole or not at
 // all.
+//
+// A world that was cut off can still be training while the next one has gone on from its checkpoints. So each
+// checkpoint keeps which run saved it (Lineage), "newest" is the newest of the newest run, whatever its step, and who was
+// superseded is not let publish.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/worker/element_type.hpp"
@@ -41,17 +46,38 @@ class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A run of a training: one life of its world, which went on from the newest checkpoint that it found.
+struct Lineage {
+  std::int64_t generation =
+      0;  ///< 1 more than that of any checkpoint that was there; 0: not known (an older version)
+  std::int64_t round = 0;  ///< of the launcher's rendezvous; 0 where it tells none
+  std::string job = {};    ///< TORCHELASTIC_RUN_ID; for messages
+
+  /// Of two runs that began from the same checkpoints, the later round counts.
+  bool is_newer_than(const Lineage& other) const {
+    return std::pair(generation, round) > std::pair(other.generation, other.round);
+  }
+};
+
+/// Another run has gone on from this training's checkpoints, and has saved since: what this one computes counts no
+/// longer, and it should end.
+class SupersededError : public CheckpointError {
+  using CheckpointError::CheckpointError;
+};
+
 struct CheckpointOptions {
   int keep_last = 3;  ///< older ones are removed after a save; at least 1
   /// Of its time, how much a save in the background may write, more than 0 and at most 1, until somebody waits for it.
   /// 0: all of it where the workers of this node leave a processor free, else a third: training goes on meanwhile.
   double background_share = 0;
+  std::optional<std::int64_t> round = {};  ///< Lineage::round of what is saved; nothing: MUSTER_ROUND
 };
 
 struct LoadedCheckpoint {
   std::int64_t step = 0;
   Facts facts;
   std::filesystem::path path;
+  Lineage lineage = {};              ///< of the run that saved it
   std::vector<std::string> skipped;  ///< one sentence for each newer checkpoint that was not usable, and why
 };
 
@@ -62,7 +88,7 @@ class CheckpointStore {
 
   /// Writes and commits. Returns the checkpoint's folder. Throws CheckpointError (disk full, no permission), and
   /// std::invalid_argument that names the tensor with a negative extent or more bytes than can be counted; what was
-  /// there before is untouched then.
+  /// there before is untouched then. Without a load_newest() before it, it begins a run that is newer than all there.
   std::filesystem::path save(std::int64_t step, std::span<const TensorRef> tensors, const Facts& facts);
 
   /// Fills `tensors` from the newest whole checkpoint that has exactly these names, shapes and types. Nothing
@@ -74,6 +100,7 @@ class CheckpointStore {
  private:
   std::filesystem::path folder_;
   CheckpointOptions options_;
+  std::optional<Lineage> lineage_;  ///< of what it saves, once that is known
 };
 
 }  // namespace muster::worker

@@ -54,6 +54,8 @@ struct SaveOutcome {
   std::int64_t step = 0;
   std::filesystem::path path;  ///< where it is; empty if it failed
   std::string error;           ///< "rank 2: what: why"; empty if it succeeded
+  bool superseded =
+      false;  ///< it failed since another run has gone on and saved (SupersededError): time to end
 };
 
 class ShardedCheckpoint {
@@ -73,6 +75,9 @@ class ShardedCheckpoint {
   /// cannot go on from it, or nothing; such a one is skipped too. Where there is nothing to load and several ranks save,
   /// a CheckpointError names those that do not see rank 0's folder: what they save could not be loaded.
   std::optional<LoadedCheckpoint> load_newest(const std::function<std::string(const Facts&)>& why_not = {});
+
+  /// Of what this run saves; known after load_newest(), or the first save without one, on every rank.
+  const Lineage& lineage() const;
 
   /// Copies the slices and returns; they may change from then on. No other save may be under way. `facts` count on
   /// rank 0. What goes wrong later is in the outcome, also that the ranks did not all name the same step.
