@@ -1,5 +1,7 @@
 #include "trainers/parallel/precision.hpp"
 
+#include <algorithm>
+
 namespace muster::trainers {
 namespace {
 
@@ -30,6 +32,44 @@ void load_numbers(Device& device, worker::ElementType type, const void* from, st
   } else {
     device.copy(to, static_cast<const float*>(from) + offset, size_of_numbers(type, count));
   }
+}
+
+/// The first ones are their own neighbours and go through the scratch. From number a on, those before 2a have room where
+/// the ones before a have been read.
+void narrow_in_place(Device& device, worker::ElementType type, void* block, std::int64_t count,
+                     Tensor& scratch) {
+  if (type == worker::ElementType::f32) return;
+  const auto* wide = static_cast<const float*>(block);
+  auto done = std::min(count, kNumbersAtOnce);
+  store_numbers(device, type, scratch.data(), 0, wide, done);
+  device.copy(block, scratch.data(), size_of_numbers(type, done));
+  while (done < count) {
+    const auto next = std::min(count - done, done);
+    store_numbers(device, type, block, done, wide + done, next);
+    done += next;
+  }
+}
+
+/// As above, towards the end: half of what is left has room before the rest of it.
+void widen_in_place(Device& device, worker::ElementType type, void* block, std::int64_t count,
+                    Tensor& scratch) {
+  if (type == worker::ElementType::f32) return;
+  auto* wide = static_cast<float*>(block);
+  auto* narrow = static_cast<std::byte*>(narrow_end(type, block, count));
+  std::int64_t done = 0;
+  while (count - done > kNumbersAtOnce) {
+    const auto next = (count - done) / 2;
+    load_numbers(device, type, narrow, done, wide + done, next);
+    done += next;
+  }
+  const auto left = count - done;
+  device.copy(scratch.data(), narrow + size_of_numbers(type, done), size_of_numbers(type, left));
+  load_numbers(device, type, scratch.data(), 0, wide + done, left);
+}
+
+void* narrow_end(worker::ElementType type, void* block, std::int64_t count) {
+  return static_cast<std::byte*>(block) + size_of_numbers(worker::ElementType::f32, count) -
+         size_of_numbers(type, count);
 }
 
 }  // namespace muster::trainers

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "trainers/device/device.hpp"
+#include "trainers/tensor/tensor.hpp"
 
 namespace muster::trainers {
 
@@ -23,5 +24,17 @@ void store_zeros(Device& device, worker::ElementType type, void* to, std::int64_
 /// The other way round.
 void load_numbers(Device& device, worker::ElementType type, const void* from, std::int64_t offset, float* to,
                   std::int64_t count);
+
+/// `count` numbers of the block from float32 to `type`, to the beginning of the same memory: no other is taken. `scratch`
+/// has room for kNumbersAtOnce.
+void narrow_in_place(Device& device, worker::ElementType type, void* block, std::int64_t count,
+                     Tensor& scratch);
+/// The other way round: the narrow numbers lie at the end of the memory that `count` in float32 take.
+void widen_in_place(Device& device, worker::ElementType type, void* block, std::int64_t count,
+                    Tensor& scratch);
+constexpr std::int64_t kNumbersAtOnce = 256;
+
+/// Where widen_in_place() expects them.
+void* narrow_end(worker::ElementType type, void* block, std::int64_t count);
 
 }  // namespace muster::trainers

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -41,6 +42,24 @@ TEST(Precision, Float32IsCopied) {
   EXPECT_EQ(stored, (std::vector<float>{9, 1, 0.1F, -3}));
   store_zeros(cpu_device(), ElementType::f32, stored.data(), 0, 2);
   EXPECT_EQ(stored, (std::vector<float>{0, 0, 0.1F, -3}));
+}
+
+TEST(Precision, NumbersAreNarrowedAndWidenedInTheirOwnMemory) {
+  Tensor scratch({kNumbersAtOnce});
+  for (const std::int64_t count : {1, 7, 255, 256, 257, 511, 513, 1000, 70'001}) {
+    SCOPED_TRACE(count);
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i % 251) - 100.0F);
+    auto block = values;
+    block.push_back(7);
+    narrow_in_place(cpu_device(), ElementType::bf16, block.data(), count, scratch);
+    auto* end = narrow_end(ElementType::bf16, block.data(), count);
+    std::memmove(end, block.data(), static_cast<std::size_t>(count) * sizeof(std::uint16_t));
+    widen_in_place(cpu_device(), ElementType::bf16, block.data(), count, scratch);
+    EXPECT_EQ(block.back(), 7);
+    block.pop_back();
+    EXPECT_EQ(block, values);  // integers of 8 bits come back as they were
+  }
 }
 
 }  // namespace
