@@ -38,13 +38,9 @@ void BlockPool::give_back(Tensor& block) {
   if (block.capacity() > 0) free_.push_back(std::exchange(block, Tensor()));
 }
 
-void BlockPool::give_back(Tensor& block, const std::shared_ptr<worker::Work>& user) {
-  if (user && !user->done()) {
-    held_bytes_ -= bytes_of(block);
-    keep_until_the_process_ends(block);
-  } else {
-    give_back(block);
-  }
+void BlockPool::abandon(Tensor& block) {
+  held_bytes_ -= bytes_of(block);
+  keep_until_the_process_ends(block);
 }
 
 void keep_until_the_process_ends(Tensor& block) {

@@ -3,10 +3,9 @@
 // held than was in use at one time.
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "muster/worker/process_group.hpp"
+#include "trainers/parallel/precision.hpp"
 #include "trainers/tensor/tensor.hpp"
 
 namespace muster::trainers {
@@ -20,9 +19,8 @@ class BlockPool {
   Tensor take(std::int64_t bytes);
   /// Leaves the caller an empty tensor.
   void give_back(Tensor& block);
-  /// If the work that uses the block may still be under way (an exception came between), its memory is kept until the
-  /// process ends: the backend may still write there, and waiting could take as long as a collective's timeout.
-  void give_back(Tensor& block, const std::shared_ptr<worker::Work>& user);
+  /// Instead of give_back() where the backend may still use the block: see keep_until_the_process_ends().
+  void abandon(Tensor& block);
 
   std::int64_t held_bytes() const { return held_bytes_; }            ///< in use or ready to be
   std::int64_t most_held_bytes() const { return most_held_bytes_; }  ///< ever
@@ -34,17 +32,19 @@ class BlockPool {
   std::int64_t most_held_bytes_ = 0;
 };
 
-/// One pool for each of the sizes that a sharded unit needs: a part that took a whole unit's block would have another one
-/// made for the unit.
+/// What all units of a model use in turn. One pool for each of the sizes: a part that took a whole unit's block would have
+/// another one made for the unit.
 struct UnitPools {
-  explicit UnitPools(Device& device) : wholes(device), parts(device) {}
+  explicit UnitPools(Device& device) : wholes(device), parts(device), scratch({kNumbersAtOnce}, device) {}
   std::int64_t most_held_bytes() const { return wholes.most_held_bytes() + parts.most_held_bytes(); }
 
   BlockPool wholes;  ///< all parts of a unit
   BlockPool parts;   ///< one rank's
+  Tensor scratch;    ///< for narrow_in_place() and widen_in_place()
 };
 
-/// Never freed.
+/// Never freed: work that uses the block may still be under way when an exception comes between, and waiting for it could
+/// take as long as a collective's timeout.
 void keep_until_the_process_ends(Tensor& block);
 
 }  // namespace muster::trainers

@@ -10,6 +10,10 @@
 namespace muster::trainers {
 namespace {
 
+constexpr std::int64_t kFloatBytes = sizeof(float);
+constexpr std::int64_t kAdamBytes = 4 * kFloatBytes;  ///< a parameter: value, gradient and two moments
+constexpr std::int64_t kUnitBytes = 2 * kFloatBytes;  ///< a parameter of a whole unit: value and gradient
+
 std::int64_t parameters_of(Module& module) {
   std::int64_t count = 0;
   for (const auto* parameter : module.parameters()) count += parameter->value.count();
@@ -22,8 +26,13 @@ Device& device_of(Sequential& model) {
   return parameters.empty() ? cpu_device() : parameters.front()->value.device();
 }
 
-bool keeps_whole(ShardingStrategy strategy) {
+bool keeps_gradients(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::shard_optimizer || strategy == ShardingStrategy::no_shard;
+}
+
+/// From the forward pass to the end of the backward pass they are there anyway.
+bool keeps_values(ShardingStrategy strategy) {
+  return keeps_gradients(strategy) || strategy == ShardingStrategy::shard_grad_op;
 }
 
 }  // namespace
@@ -33,9 +42,11 @@ FullySharded::FullySharded(Sequential& model, ShardingGroups groups, ShardingOpt
       groups_(groups),
       options_(options),
       pools_(device_of(model)),
-      frees_after_forward_(options.strategy == ShardingStrategy::full_shard ||
-                           options.strategy == ShardingStrategy::hybrid_shard) {
+      frees_after_forward_(!keeps_values(options.strategy)),
+      prefetches_forward_(options.prefetch != Prefetch::none) {
   make_units();
+  prefetches_backward_ = options.prefetch == Prefetch::always ||
+                         (options.prefetch == Prefetch::where_it_fits && third_block_fits());
   for (std::size_t i = 0; i < units_.size(); ++i) hook(i);
 }
 
@@ -50,11 +61,32 @@ void FullySharded::make_units() {
     }
     unit.ready.assign(unit.parameters.size(), false);
     const UnitOptions unit_options{.precision = options_.precision,
-                                   .keep_whole = keeps_whole(options_.strategy),
-                                   .has_flag = units_.empty()};  // the last whose gradients are reduced
+                                   .keep_values = keeps_values(options_.strategy),
+                                   .keep_gradients = keeps_gradients(options_.strategy),
+                                   // The first unit's gradients are the last to be reduced.
+                                   .flag = units_.empty() ? Flag::one : Flag::none};
     unit.state = std::make_unique<ShardedUnit>(unit.parameters, groups_, unit_options, pools_);
     units_.push_back(std::move(unit));
   }
+}
+
+/// As the bound of the memory has it: with the state of Adam, of which there are as many numbers again as of values and
+/// gradients.
+bool FullySharded::third_block_fits() const {
+  std::int64_t own = 0;
+  std::int64_t largest_unit = 0;
+  std::int64_t largest_block = 0;
+  std::int64_t largest_part = 0;
+  for (const auto& unit : units_) {
+    const auto& layout = unit.state->layout();
+    own += kAdamBytes * layout.part_count;
+    largest_unit = std::max(largest_unit, kUnitBytes * layout.parameter_count);
+    largest_block = std::max(largest_block, kFloatBytes * layout.block_count);
+    largest_part = std::max(largest_part, kFloatBytes * layout.part_count);
+  }
+  constexpr double kBound = 1.15;
+  return static_cast<double>(own + 3 * largest_block + largest_part) <=
+         kBound * static_cast<double>(own + largest_unit);
 }
 
 void FullySharded::hook(std::size_t index) {
@@ -68,11 +100,13 @@ void FullySharded::hook(std::size_t index) {
 
 Tensor& FullySharded::forward(Tensor& input) {
   Tensor* flowing = &input;
+  // No backward pass may have come since the last one.
+  if (frees_after_forward_ && !units_.empty()) units_.back().state->release();
   for (std::size_t i = 0; i < units_.size(); ++i) {
     auto& unit = units_[i];
     const bool is_last = i + 1 == units_.size();
     unit.state->gather();
-    if (!is_last && options_.prefetch == Prefetch::one_unit) units_[i + 1].state->start_gather();
+    if (!is_last && prefetches_forward_) units_[i + 1].state->start_gather();
     for (auto layer = unit.layers.first; layer < unit.layers.first + unit.layers.count; ++layer) {
       flowing = &model_.at(layer).forward(*flowing);
     }
@@ -113,8 +147,8 @@ void FullySharded::mark_ready(std::size_t index, std::size_t place) {
   unit.ready[place] = true;
   if (!std::all_of(unit.ready.begin(), unit.ready.end(), [](bool ready) { return ready; })) return;
   if (!in_no_sync_) unit.state->start_reduce(flag_);
-  // After the gradients, whose memory is free by then.
-  if (index > 0 && options_.prefetch == Prefetch::one_unit) units_[index - 1].state->start_gather();
+  // After the gradients, whose memory is free when these have come.
+  if (index > 0 && prefetches_backward_) units_[index - 1].state->start_gather();
 }
 
 void FullySharded::check_all_ready() const {
@@ -185,12 +219,12 @@ void FullySharded::with_whole_parameters(const std::function<void()>& use) {
 }
 
 StateMemory FullySharded::memory(Optimizer& optimizer) const {
-  constexpr std::int64_t kFloatBytes = sizeof(float);
   StateMemory memory{.most_whole = pools_.most_held_bytes()};
   for (const auto& unit : units_) {
-    memory.parameters += unit.state->whole_count();
+    const auto count = unit.state->layout().parameter_count;
+    memory.parameters += count;
     memory.kept += unit.state->kept_bytes();
-    memory.largest_unit = std::max(memory.largest_unit, 2 * kFloatBytes * unit.state->whole_count());
+    memory.largest_unit = std::max(memory.largest_unit, kUnitBytes * count);
   }
   for (const auto& state : optimizer.state()) memory.kept += kFloatBytes * state.tensor->count();
   return memory;

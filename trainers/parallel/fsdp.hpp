@@ -11,9 +11,11 @@
 //   optimizer.step();
 //
 // While a unit computes, the next one's parameters are on their way (prefetch); while the gradient of a unit's input is
-// computed, its parameters' gradients are. Both have passed before memory for the next unit is taken, so that at any
-// time no more than three blocks of a unit's size are in use (two without prefetching): in the forward pass the
-// parameters of two units, in the backward pass those of one, its gradients and what travels.
+// computed, its parameters' gradients are. A unit's parameters are one block of its size, its gradients another, and
+// nothing else is so large (sharded_unit.hpp). Two blocks are in use at most: in the forward pass the parameters of two
+// units, in the backward pass the parameters and the gradients of one, or the gradients of one on their way and the
+// parameters of the next. Prefetching in the backward pass takes a third. By default it does so only where that is within
+// 1.15 times what Adam's state takes and one unit: a unit of more than about 0.85 of a rank's share waits.
 //
 // The model belongs to this object while it lives: outside forward() and backward() its layers hold no parameters, but
 // in with_whole_parameters().
@@ -30,13 +32,17 @@
 
 namespace muster::trainers {
 
-enum class Prefetch : std::uint8_t { none, one_unit };
+enum class Prefetch : std::uint8_t {
+  none,
+  where_it_fits,  ///< in the backward pass only where memory stays within its bound
+  always
+};
 
 struct ShardingOptions {
   ShardingStrategy strategy = ShardingStrategy::full_shard;
   MixedPrecision precision = {};
   std::int64_t min_num_params = 1'000'000;  ///< of a unit: see wrap_policy.hpp
-  Prefetch prefetch = Prefetch::one_unit;
+  Prefetch prefetch = Prefetch::where_it_fits;
 };
 
 /// What the model's state takes on this rank, in bytes: parameters, gradients and the optimizer's state, without
@@ -83,6 +89,7 @@ class FullySharded final : public Module, public Parallelism {
   };
 
   void make_units();
+  bool third_block_fits() const;
   void hook(std::size_t index);
   void mark_ready(std::size_t index, std::size_t place);
   void prepare_backward(std::size_t index);
@@ -95,6 +102,8 @@ class FullySharded final : public Module, public Parallelism {
   UnitPools pools_;  // before the units, which give back to it
   std::vector<Unit> units_;
   bool frees_after_forward_;
+  bool prefetches_forward_;
+  bool prefetches_backward_ = false;
   bool in_no_sync_ = false;
   bool flag_ = false;
 };

@@ -15,9 +15,15 @@ std::int64_t bytes_of(ElementType type, std::int64_t count) {
   return static_cast<std::int64_t>(worker::size_of(type)) * count;
 }
 
-void wait_for(std::shared_ptr<worker::Work>& work) {
-  if (work) work->wait();
-  work = nullptr;
+using Works = std::vector<std::shared_ptr<worker::Work>>;
+
+void wait_for(Works& works) {
+  for (const auto& work : works) work->wait();
+  works.clear();
+}
+
+bool under_way(const Works& works) {
+  return std::any_of(works.begin(), works.end(), [](const auto& work) { return !work->done(); });
 }
 
 }  // namespace
@@ -27,40 +33,46 @@ ShardedUnit::ShardedUnit(const std::vector<Parameter*>& parameters, ShardingGrou
     : groups_(groups),
       options_(options),
       pools_(pools),
-      device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()),
-      values_name_(numbers_of("values", parameters)),
-      gradients_name_(numbers_of("gradients", parameters)) {
-  lay_out(parameters);
+      device_(parameters.empty() ? cpu_device() : parameters.front()->value.device()) {
+  take_over(parameters);
+  name_messages();
   share_initial_values();
   cut();
 }
 
 ShardedUnit::~ShardedUnit() {
   for (auto& entry : entries_) entry.whole->on_gradient_ready = nullptr;
-  pools_.wholes.give_back(incoming_, gathering_);
-  pools_.parts.give_back(outgoing_, gathering_);
-  pools_.wholes.give_back(to_reduce_, scattering_);
-  const auto last = replicating_ ? replicating_ : scattering_;
-  const auto under_way = [](const auto& work) { return work && !work->done(); };
-  if (under_way(gathering_)) keep_until_the_process_ends(masters_);
-  if (under_way(last)) keep_until_the_process_ends(own_gradients_);
+  const auto leave = [](BlockPool& pool, Tensor& block, bool kept, bool in_use) {
+    if (in_use)
+      kept ? keep_until_the_process_ends(block) : pool.abandon(block);
+    else if (!kept)
+      pool.give_back(block);
+  };
+  const bool gathering = under_way(gathering_);
+  const bool scattering = under_way(scattering_);
+  leave(pools_.wholes, whole_values_, options_.keep_values, gathering);
+  leave(pools_.parts, outgoing_, false, gathering);
+  leave(pools_.wholes, whole_gradients_, options_.keep_gradients, scattering);
+  if (gathering) keep_until_the_process_ends(masters_);
+  if (scattering || under_way(replicating_)) keep_until_the_process_ends(own_gradients_);
 }
 
-void ShardedUnit::lay_out(const std::vector<Parameter*>& parameters) {
+void ShardedUnit::take_over(const std::vector<Parameter*>& parameters) {
+  std::vector<Shape> shapes;
   for (auto* parameter : parameters) {
-    const auto& shape = parameter->value.shape();
-    const auto largest = rows_of_part(shape.at(0), parts(), 0).count;
-    Entry entry{.whole = parameter,
-                .shard = std::make_unique<Parameter>(parameter->name, Shape{0}),
-                .shape = shape,
-                .columns = parameter->value.columns(),
-                .place_in_part = part_count_,
-                .place_in_whole = whole_count_};
-    part_count_ += largest * entry.columns;
-    whole_count_ += parameter->value.count();
-    entries_.push_back(std::move(entry));
+    shapes.push_back(parameter->value.shape());
+    entries_.push_back({.whole = parameter, .shard = std::make_unique<Parameter>(parameter->name, Shape{0})});
   }
-  if (options_.has_flag) ++part_count_;
+  layout_ = lay_out_unit(shapes, parts(), options_.flag);
+  own_gradients_name_ = numbers_of("gradients", parameters);
+}
+
+void ShardedUnit::name_messages() {
+  for (const auto& message : layout_.messages) {
+    std::vector<Parameter*> moved;
+    for (const auto entry : message.entries) moved.push_back(entries_[entry].whole);
+    names_.push_back({.values = numbers_of("values", moved), .gradients = numbers_of("gradients", moved)});
+  }
 }
 
 /// Among those who share a copy first, then from the first copy to the others.
@@ -73,65 +85,93 @@ void ShardedUnit::share_initial_values() {
 
 /// Keeps this rank's rows, and frees what the layers have held until now.
 void ShardedUnit::cut() {
-  masters_ = Tensor({part_count_}, device_);
-  own_gradients_ = Tensor({part_count_}, device_);
-  if (options_.has_flag) raised_ = Tensor({1}, device_);
-  for (auto& entry : entries_) {
-    const auto own = rows_of_part(entry.shape.at(0), parts(), groups_.shard.rank());
-    const auto shape = shape_of_rows(entry.shape, own);
-    entry.shard->value = Tensor::part_of(masters_, entry.place_in_part, shape);
-    entry.shard->gradient = Tensor::part_of(own_gradients_, entry.place_in_part, shape);
+  masters_ = Tensor({layout_.part_count}, device_);
+  own_gradients_ = Tensor({layout_.part_count}, device_);
+  if (options_.flag == Flag::one) raised_ = Tensor({1}, device_);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    auto& entry = entries_[i];
+    const auto& place = layout_.entries[i];
+    const auto own = rows_of_part(place.shape.at(0), parts(), groups_.shard.rank());
+    const auto shape = shape_of_rows(place.shape, own);
+    entry.shard->value = Tensor::part_of(masters_, place.place_in_part, shape);
+    entry.shard->gradient = Tensor::part_of(own_gradients_, place.place_in_part, shape);
     store_numbers(device_, ElementType::f32, entry.shard->value.data(), 0,
-                  entry.whole->value.data() + own.first * entry.columns, own.count * entry.columns);
+                  entry.whole->value.data() + own.first * place.columns, own.count * place.columns);
     entry.whole->value = Tensor();
     entry.whole->gradient = Tensor();
     shards_.push_back({.parameter = entry.shard.get(),
-                       .full_shape = entry.shape,
+                       .full_shape = place.shape,
                        .rows = own,
                        .first_copy = groups_.replicate.rank() == 0});
   }
-  if (options_.keep_whole && !values_in_place()) whole_values_ = Tensor({whole_count_}, device_);
-  if (options_.keep_whole && !gradients_in_place()) whole_gradients_ = Tensor({whole_count_}, device_);
+  if (options_.keep_values && !values_in_place()) whole_values_ = Tensor({layout_.block_count}, device_);
+  if (options_.keep_gradients && !gradients_in_place())
+    whole_gradients_ = Tensor({layout_.block_count}, device_);
 }
 
 void ShardedUnit::show_values(const Tensor& block) {
-  for (auto& entry : entries_) entry.whole->value = Tensor::part_of(block, entry.place_in_whole, entry.shape);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto& place = layout_.entries[i];
+    entries_[i].whole->value = Tensor::part_of(block, place.place_in_block, place.shape);
+  }
 }
 
 void ShardedUnit::show_gradients(const Tensor& block) {
-  for (auto& entry : entries_)
-    entry.whole->gradient = Tensor::part_of(block, entry.place_in_whole, entry.shape);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto& place = layout_.entries[i];
+    entries_[i].whole->gradient = Tensor::part_of(block, place.place_in_block, place.shape);
+  }
+}
+
+worker::Buffer ShardedUnit::buffer_of_part(void* block, ElementType type, std::int64_t place,
+                                           std::int64_t count) const {
+  return {static_cast<std::byte*>(block) + bytes_of(type, place), static_cast<std::size_t>(count), type,
+          device_.place()};
 }
 
 void ShardedUnit::start_gather_as(ElementType type) {
+  void* own = masters_.data();
   if (type != ElementType::f32) {
-    outgoing_ = pools_.parts.take(bytes_of(type, part_count_));
-    store_numbers(device_, type, outgoing_.data(), 0, masters_.data(), part_count_);
+    outgoing_ = pools_.parts.take(bytes_of(type, layout_.part_count));
+    own = outgoing_.data();
+    store_numbers(device_, type, own, 0, masters_.data(), layout_.part_count);
   }
-  incoming_ = pools_.wholes.take(bytes_of(type, part_count_ * parts()));
-  gathering_ =
-      groups_.shard.all_gather(buffer_of(type == ElementType::f32 ? masters_ : outgoing_, type, part_count_),
-                               buffer_of(incoming_, type, part_count_ * parts()).named(values_name_));
+  if (!options_.keep_values)
+    whole_values_ = pools_.wholes.take(bytes_of(ElementType::f32, layout_.block_count));
+  void* all = narrow_end(type, whole_values_.data(), layout_.travelling_count);
+  for (std::size_t i = 0; i < layout_.messages.size(); ++i) {
+    const auto& message = layout_.messages[i];
+    gathering_.push_back(groups_.shard.all_gather(
+        buffer_of_part(own, type, message.place_in_part, message.part_count),
+        buffer_of_part(all, type, message.place_in_block, message.part_count * parts())
+            .named(names_[i].values)));
+  }
 }
 
 void ShardedUnit::finish_gather_as(ElementType type) {
   wait_for(gathering_);
   pools_.parts.give_back(outgoing_);
-  if (!options_.keep_whole) whole_values_ = pools_.wholes.take(bytes_of(ElementType::f32, whole_count_));
+  widen_in_place(device_, type, whole_values_.data(), layout_.travelling_count, pools_.scratch);
   show_values(whole_values_);
-  for (auto& entry : entries_) {
-    for (int part = 0; part < parts(); ++part) {
-      const auto rows = rows_of_part(entry.shape.at(0), parts(), part);
-      load_numbers(device_, type, incoming_.data(), part * part_count_ + entry.place_in_part,
-                   entry.whole->value.data() + rows.first * entry.columns, rows.count * entry.columns);
-    }
-  }
-  pools_.wholes.give_back(incoming_);
+  unpack_values();
   gathered_ = true;
 }
 
+/// What came together goes to places of its own.
+void ShardedUnit::unpack_values() {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto& place = layout_.entries[i];
+    if (!place.together) continue;
+    for (int part = 0; part < parts(); ++part) {
+      const auto rows = rows_of_part(place.shape.at(0), parts(), part);
+      load_numbers(device_, ElementType::f32, whole_values_.data(), layout_.packed_place(place, part),
+                   entries_[i].whole->value.data() + rows.first * place.columns, rows.count * place.columns);
+    }
+  }
+}
+
 void ShardedUnit::start_gather() {
-  if (gathered_ || gathering_ || values_in_place()) return;
+  if (gathered_ || !gathering_.empty() || values_in_place()) return;
   start_gather_as(options_.precision.parameters);
 }
 
@@ -147,7 +187,7 @@ void ShardedUnit::gather() {
 }
 
 void ShardedUnit::gather_masters() {
-  if (gathering_) gather();
+  if (!gathering_.empty()) gather();
   release();
   if (values_in_place()) return gather();
   start_gather_as(ElementType::f32);
@@ -158,85 +198,102 @@ void ShardedUnit::release() {
   if (!gathered_) return;
   gathered_ = false;
   for (auto& entry : entries_) entry.whole->value = Tensor();
-  if (!options_.keep_whole && !values_in_place()) pools_.wholes.give_back(whole_values_);
+  if (!options_.keep_values) pools_.wholes.give_back(whole_values_);
 }
 
 void ShardedUnit::make_room() {
   if (gradients_in_place()) return show_gradients(own_gradients_);
   if (whole_gradients_.count() == 0)
-    whole_gradients_ = pools_.wholes.take(bytes_of(ElementType::f32, whole_count_));
+    whole_gradients_ = pools_.wholes.take(bytes_of(ElementType::f32, layout_.block_count));
   show_gradients(whole_gradients_);
 }
 
-void ShardedUnit::pack_gradients(void* to, bool flag) {
-  const auto type = options_.precision.reduction;
-  if (options_.has_flag) raised_.write(0, flag ? 1 : 0);
-  for (int part = 0; part < parts(); ++part) {
-    const auto begin = part * part_count_;
-    for (const auto& entry : entries_) {
-      const auto rows = rows_of_part(entry.shape.at(0), parts(), part);
-      const auto count = rows.count * entry.columns;
-      const auto padded = rows_of_part(entry.shape.at(0), parts(), 0).count * entry.columns;
-      store_numbers(device_, type, to, begin + entry.place_in_part,
-                    entry.whole->gradient.data() + rows.first * entry.columns, count);
-      store_zeros(device_, type, to, begin + entry.place_in_part + count, padded - count);
+/// The numbers that fill the last parts up.
+void ShardedUnit::fill_up(const UnitLayout::Entry& entry) {
+  const auto count = count_of(entry.shape);
+  store_zeros(device_, ElementType::f32, whole_gradients_.data(), entry.place_in_block + count,
+              entry.part_count * parts() - count);
+}
+
+/// All that travels lies at the beginning of the block, in the type in which it does.
+void ShardedUnit::pack_gradients(bool flag) {
+  auto* block = whole_gradients_.data();
+  for (const auto& place : layout_.entries) {
+    if (!place.together) {
+      fill_up(place);
+      continue;
     }
-    if (options_.has_flag) store_numbers(device_, type, to, begin + part_count_ - 1, raised_.data(), 1);
+    for (int part = 0; part < parts(); ++part) {
+      const auto rows = rows_of_part(place.shape.at(0), parts(), part);
+      const auto count = rows.count * place.columns;
+      const auto begin = layout_.packed_place(place, part);
+      store_numbers(device_, ElementType::f32, block, begin,
+                    block + place.place_in_block + rows.first * place.columns, count);
+      store_zeros(device_, ElementType::f32, block, begin + count, place.part_count - count);
+    }
   }
+  if (options_.flag == Flag::one) {
+    raised_.write(0, flag ? 1 : 0);
+    for (int part = 0; part < parts(); ++part)
+      store_numbers(device_, ElementType::f32, block, layout_.packed_flag(part), raised_.data(), 1);
+  }
+  narrow_in_place(device_, options_.precision.reduction, block, layout_.travelling_count, pools_.scratch);
+}
+
+/// They are reduced in the memory that they are widened in: other memory would be held from the first unit's reduction to
+/// the end of the step, for every unit, where copies of the state are averaged.
+void* ShardedUnit::own_gradients_as_reduced() {
+  return narrow_end(options_.precision.reduction, own_gradients_.data(), layout_.part_count);
 }
 
 void ShardedUnit::start_reduce(bool flag) {
   if (gradients_in_place()) {
-    if (options_.has_flag) own_gradients_.write(part_count_ - 1, flag ? 1 : 0);
-    replicating_ = groups_.replicate.all_reduce(
-        buffer_of(own_gradients_, ElementType::f32, part_count_).named(gradients_name_),
-        worker::ReduceOp::average);
+    if (options_.flag == Flag::one) own_gradients_.write(layout_.flag_in_part, flag ? 1 : 0);
+    start_replicating();
     return;
   }
-  const auto type = options_.precision.reduction;
-  to_reduce_ = pools_.wholes.take(bytes_of(type, part_count_ * parts()));
-  pack_gradients(to_reduce_.data(), flag);
+  pack_gradients(flag);
   for (auto& entry : entries_) entry.whole->gradient = Tensor();
-  if (!options_.keep_whole) pools_.wholes.give_back(whole_gradients_);
-  scattering_ = groups_.shard.reduce_scatter(
-      buffer_of(to_reduce_, type, part_count_ * parts()),
-      buffer_of(own_gradients_, type, part_count_).named(gradients_name_), worker::ReduceOp::average);
+  const auto type = options_.precision.reduction;
+  for (std::size_t i = 0; i < layout_.messages.size(); ++i) {
+    const auto& message = layout_.messages[i];
+    scattering_.push_back(groups_.shard.reduce_scatter(
+        buffer_of_part(whole_gradients_.data(), type, message.place_in_block, message.part_count * parts()),
+        buffer_of_part(own_gradients_as_reduced(), type, message.place_in_part, message.part_count)
+            .named(names_[i].gradients),
+        worker::ReduceOp::average));
+  }
 }
 
 void ShardedUnit::finish_scatter() {
-  if (!scattering_) return;
+  if (scattering_.empty()) return;
   wait_for(scattering_);
-  pools_.wholes.give_back(to_reduce_);
-  replicating_ = groups_.replicate.all_reduce(
-      buffer_of(own_gradients_, options_.precision.reduction, part_count_).named(gradients_name_),
-      worker::ReduceOp::average);
+  if (!options_.keep_gradients) pools_.wholes.give_back(whole_gradients_);
+  start_replicating();
+}
+
+void ShardedUnit::start_replicating() {
+  replicating_.push_back(groups_.replicate.all_reduce(
+      buffer_of_part(own_gradients_as_reduced(), options_.precision.reduction, 0, layout_.part_count)
+          .named(own_gradients_name_),
+      worker::ReduceOp::average));
 }
 
 void ShardedUnit::finish_reduce() {
   finish_scatter();
   wait_for(replicating_);
-  if (options_.precision.reduction != ElementType::f32) widen_own_gradients();
-}
-
-/// They were reduced in their own memory, which is large enough for any type: memory beside it would be held from the
-/// first unit's reduction to the end of the step, for every unit, where copies of the state are averaged. So it takes a
-/// copy, of one unit at a time.
-void ShardedUnit::widen_own_gradients() {
-  const auto type = options_.precision.reduction;
-  const auto bytes = bytes_of(type, part_count_);
-  auto narrow = pools_.parts.take(bytes);
-  device_.copy(narrow.data(), own_gradients_.data(), static_cast<std::size_t>(bytes));
-  load_numbers(device_, type, narrow.data(), 0, own_gradients_.data(), part_count_);
-  pools_.parts.give_back(narrow);
+  widen_in_place(device_, options_.precision.reduction, own_gradients_.data(), layout_.part_count,
+                 pools_.scratch);
 }
 
 bool ShardedUnit::flag_was_raised() const {
-  return options_.has_flag && own_gradients_.read(part_count_ - 1) > 0;
+  return options_.flag == Flag::one && own_gradients_.read(layout_.flag_in_part) > 0;
 }
 
 std::int64_t ShardedUnit::kept_bytes() const {
   const auto kept = masters_.count() + own_gradients_.count() +
-                    (options_.keep_whole ? whole_values_.count() + whole_gradients_.count() : 0);
+                    (options_.keep_values ? whole_values_.count() : 0) +
+                    (options_.keep_gradients ? whole_gradients_.count() : 0);
   return bytes_of(ElementType::f32, kept);
 }
 

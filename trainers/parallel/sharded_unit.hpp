@@ -1,14 +1,11 @@
 // A unit's parameters, of which this rank keeps its rows, and the two things that are done with them: put together from
 // all ranks before they are used, and their gradients added up and taken apart again afterwards.
 //
-// What travels is laid out part by part, a part being what one rank keeps: of each parameter ceil(rows / N) rows, the
-// missing ones of the last parts as zeros. So one message moves a whole unit:
-//
-//   part 0                     part 1                            ...
-//   | rows of p0 | rows of p1 | rows of p0 | rows of p1 (zeros) |
-//
 // This rank's part of the values and of the gradients is one block each, in float32: the master copy, which the
-// optimizer sees as one parameter of fewer rows for each whole one.
+// optimizer sees as one parameter of fewer rows for each whole one. A whole unit is one block too, laid out so that
+// collectives read and write it in place (unit_layout.hpp), narrower numbers included: values arrive at its end and are
+// widened from there, gradients are narrowed to its beginning. So nothing of a unit's size is held beside the values and
+// the gradients.
 //
 //   start_gather() .. gather() .. the layers compute .. release()
 //   make_room() .. the layers write gradients .. start_reduce() .. finish_scatter() .. finish_reduce()
@@ -22,13 +19,15 @@
 #include "trainers/parallel/precision.hpp"
 #include "trainers/parallel/shard.hpp"
 #include "trainers/parallel/strategy.hpp"
+#include "trainers/parallel/unit_layout.hpp"
 
 namespace muster::trainers {
 
 struct UnitOptions {
   MixedPrecision precision;
-  bool keep_whole = false;  ///< whole values and gradients have memory of their own, which is not given back
-  bool has_flag = false;    ///< one more number travels with the gradients
+  bool keep_values = false;     ///< whole values have memory of their own, which is not given back
+  bool keep_gradients = false;  ///< so have whole gradients
+  Flag flag = Flag::none;       ///< one more number travels with the gradients
 };
 
 class ShardedUnit {
@@ -61,28 +60,36 @@ class ShardedUnit {
   bool flag_was_raised() const;
 
   const std::vector<ParameterShard>& shards() const { return shards_; }
-  std::int64_t whole_count() const { return whole_count_; }  ///< numbers in all parameters together
-  std::int64_t kept_bytes() const;                           ///< values and gradients that stay in memory
+  const UnitLayout& layout() const { return layout_; }
+  std::int64_t kept_bytes() const;  ///< values and gradients that stay in memory
 
  private:
+  using Works = std::vector<std::shared_ptr<worker::Work>>;
   struct Entry {
     Parameter* whole;
     std::unique_ptr<Parameter> shard;
-    Shape shape;
-    std::int64_t columns;
-    std::int64_t place_in_part;
-    std::int64_t place_in_whole;
+  };
+  /// One message's names in errors: "values of 0.weight".
+  struct Names {
+    std::string values;
+    std::string gradients;
   };
 
-  void lay_out(const std::vector<Parameter*>& parameters);
+  void take_over(const std::vector<Parameter*>& parameters);
+  void name_messages();
   void share_initial_values();
   void cut();
   void show_values(const Tensor& block);
   void show_gradients(const Tensor& block);
   void start_gather_as(worker::ElementType type);
   void finish_gather_as(worker::ElementType type);
-  void pack_gradients(void* to, bool flag);
-  void widen_own_gradients();
+  void unpack_values();
+  void pack_gradients(bool flag);
+  void fill_up(const UnitLayout::Entry& entry);
+  void* own_gradients_as_reduced();
+  void start_replicating();
+  worker::Buffer buffer_of_part(void* block, worker::ElementType type, std::int64_t place,
+                                std::int64_t count) const;
   int parts() const { return groups_.shard.size(); }
   bool alone() const { return parts() == 1; }
   /// The whole values are the master copy itself; the gradients are reduced where they are written.
@@ -97,27 +104,24 @@ class ShardedUnit {
   UnitOptions options_;
   UnitPools& pools_;
   Device& device_;
-  std::vector<Entry> entries_;
+  UnitLayout layout_;
+  std::vector<Entry> entries_;  ///< as the layout's
+  std::vector<Names> names_;    ///< of its messages
+  std::string own_gradients_name_;
   std::vector<ParameterShard> shards_;
-  std::string values_name_;  ///< "values of ..."
-  std::string gradients_name_;
-  std::int64_t part_count_ = 0;
-  std::int64_t whole_count_ = 0;
 
   Tensor masters_;        ///< this rank's part of the values
   Tensor own_gradients_;  ///< and of the gradients; while they are reduced, in the type that they travel in
   Tensor raised_;         ///< the flag, as it is packed
-  Tensor whole_values_;   ///< empty while they are not here, unless kept
+  Tensor whole_values_;   ///< empty while they are neither here nor on their way, unless kept
   Tensor whole_gradients_;
   bool gathered_ = false;
 
   // What is on its way.
-  Tensor outgoing_;  ///< this rank's part, as it travels
-  Tensor incoming_;  ///< all parts
-  std::shared_ptr<worker::Work> gathering_;
-  Tensor to_reduce_;  ///< all parts; this rank's arrives in own_gradients_
-  std::shared_ptr<worker::Work> scattering_;
-  std::shared_ptr<worker::Work> replicating_;
+  Tensor outgoing_;   ///< this rank's part of the values, as it travels
+  Works gathering_;   ///< into whole_values_
+  Works scattering_;  ///< from whole_gradients_ into own_gradients_
+  Works replicating_;
 };
 
 }  // namespace muster::trainers

@@ -45,9 +45,14 @@ void add_options(OptionTable& table, FsdpMlpOptions& options) {
               "layers are gathered and freed together until they have so many parameters")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
-  table.agreed_flag(
+  auto* never = table.agreed_flag(
       "--no-prefetch", [&sharding] { sharding.prefetch = Prefetch::none; },
       "fetch each unit's parameters only when they are needed");
+  table
+      .agreed_flag(
+          "--always-prefetch", [&sharding] { sharding.prefetch = Prefetch::always; },
+          "fetch them ahead also where that takes more than 1.15 times a rank's share and one unit")
+      ->excludes(never);
 }
 
 }  // namespace

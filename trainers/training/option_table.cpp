@@ -9,15 +9,15 @@ CLI::Option* OptionTable::agreed_presence(const std::string& name, std::filesyst
   return agreed_as(name, value, what, [&value] { return value.empty() ? "none" : "one"; });
 }
 
-void OptionTable::agreed_flag(const std::string& name, const std::function<void()>& when_given,
-                              const std::string& what) {
+CLI::Option* OptionTable::agreed_flag(const std::string& name, const std::function<void()>& when_given,
+                                      const std::string& what) {
   const auto given = std::make_shared<bool>(false);
   const auto note = [given, when_given] {
     *given = true;
     when_given();
   };
   agreed_.emplace_back(name, [given] { return *given ? "given" : "not given"; });
-  app_.add_flag_callback(name, note, what);
+  return app_.add_flag_callback(name, note, what);
 }
 
 void OptionTable::remove(const std::string& name) {

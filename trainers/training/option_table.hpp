@@ -50,7 +50,8 @@ class OptionTable {
   template <class T>
   void agreed_choice(const std::string& name, T& value, const std::map<std::string, T>& words,
                      const std::string& what);
-  void agreed_flag(const std::string& name, const std::function<void()>& when_given, const std::string& what);
+  CLI::Option* agreed_flag(const std::string& name, const std::function<void()>& when_given,
+                           const std::string& what);
 
   template <class T>
   CLI::Option* own(const std::string& name, T& value, const std::string& what) {
