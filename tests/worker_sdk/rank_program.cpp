@@ -9,6 +9,8 @@
 //   lines     throws a std::runtime_error of two lines
 //   number    throws an int
 //   refuse    throws a std::invalid_argument
+//   early     as "group", with a second to join
+//   again     as "group", and once more after a std::invalid_argument, which it prints
 //   group     makes a sub-group for each further argument, "NAME=RANK,RANK,...", and prints the sum of its ranks
 #include <unistd.h>
 
@@ -63,6 +65,16 @@ void sub_groups(Worker& worker, int argc, char** argv) {
   }
 }
 
+void sub_groups_again(Worker& worker, int argc, char** argv) {
+  try {
+    sub_groups(worker, argc, argv);
+  } catch (const std::invalid_argument& error) {
+    std::puts(error.what());
+    std::fflush(stdout);
+  }
+  sub_groups(worker, argc, argv);
+}
+
 void mismatch(Worker& worker) {
   if (worker.is_rank_zero()) worker.process_group().barrier()->wait();
   sum(worker);
@@ -79,7 +91,8 @@ void loop(Worker& worker) {
 
 int body(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  auto worker = Worker::join({.join_timeout = 120s, .collective_timeout = mode == "absent" ? 1s : 300s});
+  auto worker = Worker::join(
+      {.join_timeout = mode == "early" ? 1s : 120s, .collective_timeout = mode == "absent" ? 1s : 300s});
   if (mode == "sum") sum(worker);
   if (mode == "leave") worker.process_group();
   if (mode == "loop") loop(worker);
@@ -88,7 +101,8 @@ int body(int argc, char** argv) {
   if (mode == "throw") throw std::runtime_error("the disk: on fire");
   if (mode == "lines") throw std::runtime_error("the disk:\r\n  on fire\n");
   if (mode == "number") throw 5;
-  if (mode == "group") sub_groups(worker, argc, argv);
+  if (mode == "group" || mode == "early") sub_groups(worker, argc, argv);
+  if (mode == "again") sub_groups_again(worker, argc, argv);
   if (mode == "refuse") throw std::invalid_argument("--epochs -1: at least 0 is needed");
   if (mode == "absent") {
     worker.process_group();

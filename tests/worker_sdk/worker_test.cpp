@@ -302,6 +302,21 @@ TEST(Worker, ANameStandsForOneList) {
       "rank 0: group g: it was made of ranks [0, 1], now ranks [0] are asked for; expected another name\n");
 }
 
+TEST(Worker, RanksThatDoNotComeToASubGroupAreNamedWithTheTimeThatWasWaited) {
+  Job job("early", {{}, {"g=0,1,2"}, {}});
+  EXPECT_EQ(job[1].exit_code(), 1);
+  EXPECT_EQ(job[1].errors(), "rank 1: forming the group g: 2 of 3 ranks did not come within 1 s: 0, 2\n");
+}
+
+TEST(Worker, ANameThatWasRefusedStaysSo) {
+  Job job("again", {{"g=0,1"}, {"g=0,1,2"}, {}});
+  EXPECT_THAT(job[0].line(), HasSubstr("rank 0 makes it of ranks [0, 1], rank 1 of [0, 1, 2]"));
+  EXPECT_EQ(job[0].exit_code(), 2);
+  EXPECT_EQ(job[0].errors(),
+            "rank 0: group g: it was refused before, since its ranks gave different lists; expected another "
+            "name\n");
+}
+
 TEST(Worker, NodesOfDifferentSizesHaveNoGroupsAcross) {
   Job job("groups", 3, 2, {});
   for (int rank : {0, 1, 2}) {
@@ -317,6 +332,28 @@ TEST(Worker, WithDebuggingAMismatchIsToldAtOnceOnEveryRank) {
     EXPECT_THAT(job[rank].errors(),
                 HasSubstr("rank 0 calls barrier #1; ranks 1, 2 call all_reduce #1 (sum, 1000 x F64)"));
   }
+}
+
+TEST(Worker, DebuggingOnSomeRanksAloneIsToldOnAllOfThem) {
+  const auto start = steady_clock::now();
+  const ReservedPort port;
+  const StoreHost store("127.0.0.1", 0);
+  for (const bool in_rank_zero : {false, true}) {
+    const test::TemporaryFolder folder;
+    std::vector<std::unique_ptr<Rank>> job;
+    for (int rank : {0, 1, 2})
+      job.push_back(std::make_unique<Rank>(
+          "sum", rank, 3, in_rank_zero ? port.port() : store.port(), !in_rank_zero, folder.path(),
+          std::vector<std::string>(rank == 1 ? 1 : 0, "MUSTER_DEBUG=collectives")));
+    for (int rank : {0, 1, 2}) {
+      EXPECT_EQ(job[static_cast<std::size_t>(rank)]->exit_code(), 2);
+      EXPECT_EQ(job[static_cast<std::size_t>(rank)]->errors(),
+                "rank " + std::to_string(rank) +
+                    ": forming the group: MUSTER_DEBUG=collectives is set on rank 1 and not on ranks 0, 2; "
+                    "set it on all ranks or on none\n");
+    }
+  }
+  EXPECT_LT(steady_clock::now() - start, 60s) << "the time to join is 120 s";
 }
 
 TEST(Worker, AnErrorIsPrintedInOneLineAndWrittenForTheLauncher) {

@@ -7,6 +7,9 @@
 #include <functional>
 #include <stdexcept>
 
+#include "muster/worker/process_group.hpp"
+#include "worker_sdk/src/rank_names.hpp"
+
 namespace muster::worker {
 namespace {
 
@@ -54,17 +57,23 @@ void leave_members(KeyValueStore& store, const std::string& group, std::span<con
 }
 
 void compare_members(KeyValueStore& store, const std::string& group, std::span<const int> ranks, int own,
-                     std::chrono::steady_clock::time_point deadline) {
+                     milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   const auto own_list = list_text(ranks);
+  std::vector<int> absent;
   for (int rank : ranks) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     const auto list = store.get(members_key(group, rank), std::max(left, last_look_timeout));
+    if (!list) absent.push_back(rank);
     if (list && *list != own_list)
       throw std::invalid_argument(
           fmt::format("group {}: rank {} makes it of ranks {}, rank {} of {}; expected the same list on "
                       "all of its ranks",
                       group, own, own_list, rank, *list));
   }
+  if (!absent.empty())
+    throw CollectiveError(
+        fmt::format("{}: {}", forming_text(group), absent_ranks_text(absent, ranks.size(), timeout)));
 }
 
 }  // namespace muster::worker

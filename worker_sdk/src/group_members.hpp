@@ -22,9 +22,9 @@ std::string list_text(std::span<const int> ranks);
 /// Leaves this rank's list in the store for the others.
 void leave_members(KeyValueStore& store, const std::string& group, std::span<const int> ranks, int own);
 
-/// Throws std::invalid_argument that names both lists if a rank among these has given another one. A rank that does not
-/// come until the deadline is left to whoever connects to it. Throws CollectiveError if the store cannot be reached.
+/// Waits until all have left theirs. Throws std::invalid_argument that names both lists if a rank among these has given
+/// another one; CollectiveError that names those that did not come in time, or if the store cannot be reached.
 void compare_members(KeyValueStore& store, const std::string& group, std::span<const int> ranks, int own,
-                     std::chrono::steady_clock::time_point deadline);
+                     std::chrono::milliseconds timeout);
 
 }  // namespace muster::worker

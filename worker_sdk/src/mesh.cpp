@@ -7,6 +7,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "muster/worker/process_group.hpp"
 #include "worker_sdk/src/lane.hpp"
@@ -44,14 +45,36 @@ std::string address_key(const MeshOptions& options, int rank) {
   return fmt::format("{}/address/{}", options.prefix, rank);
 }
 
-/// What every other rank needs to connect to us: for each of them one address, all of the same length.
-std::string address_for(const std::string& record, int reader, int owner, int size, const RankNames& names) {
+/// That a rank has seen that the settings differ.
+std::string told_key(const MeshOptions& options, int rank) {
+  return fmt::format("{}/told/{}", options.prefix, rank);
+}
+
+/// How long a rank that ends for a setting waits for the others to see it: the store may end with it.
+constexpr milliseconds time_to_be_told = std::chrono::seconds(5);
+
+/// What a rank leaves in the store: its setting, the end of the line, and what every other rank needs to connect to it:
+/// for each of them one address, all of the same length.
+struct Record {
+  std::string setting;
+  std::string addresses;
+
+  std::string text() const { return setting + '\n' + addresses; }
+  static Record parse(const std::string& text) {
+    const auto end = text.find('\n');
+    if (end == std::string::npos) return {};
+    return {text.substr(0, end), text.substr(end + 1)};
+  }
+};
+
+std::string address_for(const std::string& addresses, int reader, int owner, int size,
+                        const RankNames& names) {
   const auto count = static_cast<std::size_t>(size - 1);
-  if (record.empty() || record.size() % count != 0)
+  if (addresses.empty() || addresses.size() % count != 0)
     throw CollectiveError(fmt::format("rank {}'s address in the store is damaged", names(owner)));
-  const std::size_t length = record.size() / count;
+  const std::size_t length = addresses.size() / count;
   const auto place = static_cast<std::size_t>(reader < owner ? reader : reader - 1);
-  return record.substr(place * length, length);
+  return addresses.substr(place * length, length);
 }
 
 }  // namespace
@@ -66,18 +89,28 @@ class Mesh::Context : public gloo::Context {
     transportContext_ = device_->createContext(rank, size);
     // A pair gives up connecting after five times its time-out.
     transportContext_->setTimeout(std::max(options.timeout / 5, milliseconds(1)));
-    std::string record;
+    Record own{.setting = options.setting, .addresses = {}};
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       const auto bytes = transportContext_->createPair(peer)->address().bytes();
-      record.append(bytes.begin(), bytes.end());
+      own.addresses.append(bytes.begin(), bytes.end());
     }
-    store.set(address_key(options, rank), record);
+    store.set(address_key(options, rank), own.text());
+    std::vector<std::string> settings(static_cast<std::size_t>(size), options.setting);
+    std::vector<std::string> addresses(static_cast<std::size_t>(size));
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       const auto found = store.get(address_key(options, peer), until(deadline));
       if (!found) throw_absent(options, store, peer);
-      const auto address = address_for(*found, rank, peer, size, options.names);
+      const auto place = static_cast<std::size_t>(peer);
+      const auto record = Record::parse(*found);
+      settings[place] = record.setting;
+      addresses[place] = address_for(record.addresses, rank, peer, size, options.names);
+    }
+    compare_settings(options, store, settings);
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      const auto& address = addresses[static_cast<std::size_t>(peer)];
       try {
         transportContext_->getPair(peer)->connect({address.begin(), address.end()});
       } catch (const std::exception& error) {
@@ -87,14 +120,35 @@ class Mesh::Context : public gloo::Context {
   }
 
  private:
+  void compare_settings(const MeshOptions& options, KeyValueStore& store,
+                        const std::vector<std::string>& settings) const {
+    std::string setting;
+    std::vector<int> with;
+    std::vector<int> without;
+    for (int r = 0; r < size; ++r) {
+      const auto& theirs = settings[static_cast<std::size_t>(r)];
+      (theirs.empty() ? without : with).push_back(options.names(r));
+      if (!theirs.empty()) setting = theirs;
+    }
+    if (with.empty() || without.empty()) return;
+    const auto deadline = std::chrono::steady_clock::now() + std::min(options.timeout, time_to_be_told);
+    try {
+      store.set(told_key(options, rank), "");
+      for (int peer = 0; peer < size; ++peer) store.get(told_key(options, peer), until(deadline));
+    } catch (const CollectiveError&) {
+      // The store has ended: the rank that had it knows that all others have come so far.
+    }
+    throw std::invalid_argument(
+        fmt::format("{}: {} is set on {} and not on {}; set it on all ranks or on none",
+                    forming_text(options.names.group), setting, ranks_text(with), ranks_text(without)));
+  }
+
   [[noreturn]] void throw_absent(const MeshOptions& options, KeyValueStore& store, int first) const {
     std::vector<int> absent{options.names(first)};
     for (int peer = first + 1; peer < size; ++peer)
       if (peer != rank && !store.get(address_key(options, peer), milliseconds(1)))
         absent.push_back(options.names(peer));
-    throw CollectiveError(fmt::format("{} of {} ranks did not come within {} s: {}", absent.size(), size,
-                                      std::chrono::duration<double>(options.timeout).count(),
-                                      fmt::join(absent, ", ")));
+    throw CollectiveError(absent_ranks_text(absent, static_cast<std::size_t>(size), options.timeout));
   }
 };
 
@@ -106,10 +160,10 @@ Mesh::Mesh(const MeshOptions& options, KeyValueStore& store)
     const Deadline deadline = std::chrono::steady_clock::now() + options.timeout;
     context_->connect(options, store);
     ring_.emplace(meet_neighbours(options, store, deadline));
+  } catch (const std::invalid_argument&) {
+    throw;
   } catch (const std::exception& error) {
-    const auto& group = options.names.group;
-    throw CollectiveError(
-        fmt::format("forming the group{}: {}", group.empty() ? "" : " " + group, error.what()));
+    throw CollectiveError(fmt::format("{}: {}", forming_text(options.names.group), error.what()));
   }
   const SignalsBlocked blocked;
   watcher_ = std::thread([this] { watch(); });

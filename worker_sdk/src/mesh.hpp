@@ -31,16 +31,18 @@ struct MeshOptions {
   int rank = 0;
   int size = 2;
   RankNames names;
-  std::string prefix;                          ///< of this group's keys in the store
-  std::string address;                         ///< numeric, of this host: where the other ranks reach it
-  std::string interface_name;                  ///< instead of the address, if not empty
+  std::string prefix;          ///< of this group's keys in the store
+  std::string address;         ///< numeric, of this host: where the other ranks reach it
+  std::string interface_name;  ///< instead of the address, if not empty
+  std::string
+      setting;  ///< "NAME=VALUE" of an environment variable that all ranks have or none; empty: it is not set
   std::chrono::milliseconds timeout{300'000};  ///< for the whole mesh to stand
 };
 
 class Mesh {
  public:
   /// Exchanges addresses through the store and connects. Throws CollectiveError that names the ranks that did
-  /// not come.
+  /// not come, and std::invalid_argument on all ranks, as soon as all have come, if only some have the setting.
   Mesh(const MeshOptions& options, KeyValueStore& store);
   ~Mesh();
   Mesh(const Mesh&) = delete;

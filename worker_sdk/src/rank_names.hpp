@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,18 @@ struct RankNames {
 /// "rank 1", "ranks 0, 2".
 inline std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+/// What begins every message of a group that was not formed.
+inline std::string forming_text(const std::string& group) {
+  return fmt::format("forming the group{}", group.empty() ? "" : " " + group);
+}
+
+/// "2 of 4 ranks did not come within 300 s: 1, 2".
+inline std::string absent_ranks_text(const std::vector<int>& absent, std::size_t size,
+                                     std::chrono::milliseconds timeout) {
+  return fmt::format("{} of {} ranks did not come within {} s: {}", absent.size(), size,
+                     std::chrono::duration<double>(timeout).count(), fmt::join(absent, ", "));
 }
 
 }  // namespace muster::worker

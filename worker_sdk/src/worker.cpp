@@ -72,6 +72,7 @@ struct Worker::Impl {
   struct SubGroup {
     std::vector<int> ranks;
     std::unique_ptr<ProcessGroup> group;
+    bool refused = false;  ///< what its ranks left in the store then would be taken for what they give now
   };
   std::map<std::string, SubGroup> groups;  ///< by the name that the caller has given
   std::map<std::string, std::unique_ptr<ProcessGroup>>
@@ -80,7 +81,8 @@ struct Worker::Impl {
 
   steady_clock::time_point join_deadline() const { return steady_clock::now() + options.join_timeout; }
   void connect(const Environment& environment, steady_clock::time_point deadline);
-  std::unique_ptr<ProcessGroup> make_gloo(const Members& members, steady_clock::time_point deadline);
+  std::unique_ptr<ProcessGroup> make_gloo(const Environment& environment, const Members& members,
+                                          steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> with_accelerator(std::unique_ptr<ProcessGroup> group, const Members& members,
                                                  steady_clock::time_point deadline);
   std::unique_ptr<ProcessGroup> make_group(const Environment& environment, const Members& members,
@@ -99,7 +101,7 @@ void Worker::Impl::connect(const Environment& environment, steady_clock::time_po
   store = std::make_shared<StoreLink>(server, key_prefix(environment), until(deadline));
 }
 
-std::unique_ptr<ProcessGroup> Worker::Impl::make_gloo(const Members& members,
+std::unique_ptr<ProcessGroup> Worker::Impl::make_gloo(const Environment& environment, const Members& members,
                                                       steady_clock::time_point deadline) {
   GlooOptions gloo;
   gloo.mesh.rank = members.rank;
@@ -108,6 +110,7 @@ std::unique_ptr<ProcessGroup> Worker::Impl::make_gloo(const Members& members,
   gloo.mesh.prefix = members.prefix;
   gloo.mesh.address = address;
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) gloo.mesh.interface_name = name;
+  if (environment.debug_collectives) gloo.mesh.setting = "MUSTER_DEBUG=collectives";
   gloo.mesh.timeout = until(deadline);
   gloo.collective_timeout = options.collective_timeout;
   return make_gloo_group(gloo, store);
@@ -133,11 +136,11 @@ std::unique_ptr<ProcessGroup> Worker::Impl::make_group(const Environment& enviro
                                                        steady_clock::time_point deadline) {
   if (members.size == 1) return with_accelerator(make_single_group(), members, deadline);
   connect(environment, deadline);
-  auto formed = with_accelerator(make_gloo(members, deadline), members, deadline);
+  auto formed = with_accelerator(make_gloo(environment, members, deadline), members, deadline);
   if (environment.debug_collectives) {
     Members side = members;
     side.prefix += "/check";
-    formed = make_checked_group(std::move(formed), make_gloo(side, deadline), store,
+    formed = make_checked_group(std::move(formed), make_gloo(environment, side, deadline), store,
                                 {.prefix = side.prefix,
                                  .names = members.names,
                                  .takes = options.accelerator ? Takes::host_and_device : Takes::host,
@@ -209,13 +212,24 @@ ProcessGroup& Worker::sub_group(const std::string& name, std::span<const int> ra
         fmt::format("group {}: it was made of ranks {}, now ranks {} are asked for; expected another name",
                     name, list_text(made.ranks), list_text(ranks)));
   if (made.group) return *made.group;
-  const auto deadline = impl_->join_deadline();
-  if (ranks.size() > 1) impl_->connect(environment_, deadline);
+  if (made.refused)
+    throw std::invalid_argument(fmt::format(
+        "group {}: it was refused before, since its ranks gave different lists; expected another name",
+        name));
+  if (ranks.size() > 1) impl_->connect(environment_, impl_->join_deadline());
   if (impl_->store) leave_members(*impl_->store, name, ranks, own);
-  if (ranks.size() > 1) compare_members(*impl_->store, name, ranks, own, deadline);
-  made = {
-      .ranks = {ranks.begin(), ranks.end()},
-      .group = impl_->make_group(environment_, members_of(members_prefix(name), name, ranks, own), deadline)};
+  if (ranks.size() > 1) {
+    try {
+      compare_members(*impl_->store, name, ranks, own, impl_->options.join_timeout);
+    } catch (const std::invalid_argument&) {
+      made.refused = true;
+      throw;
+    }
+  }
+  // All have come: they have the whole time again to connect.
+  made.group = impl_->make_group(environment_, members_of(members_prefix(name), name, ranks, own),
+                                 impl_->join_deadline());
+  made.ranks.assign(ranks.begin(), ranks.end());
   return *made.group;
 }
 
