@@ -1,6 +1,6 @@
 """The example worker_sdk/python/elastic_ddp.py: a node joins in mid-run, and the loss curve has no gap.
 
-usage: elastic_ddp_test.py BIN_DIR SOURCE_DIR [STEPS]
+usage: elastic_ddp_test.py BIN_DIR SOURCE_DIR PYTHON [STEPS]
 """
 
 import json
@@ -31,10 +31,10 @@ def losses(folder):
 
 
 class Launch:
-    def __init__(self, name, binary, source, folder, steps, arguments):
+    def __init__(self, name, binary, source, python, folder, steps, arguments):
         self.output = open(f"{folder}/{name}.txt", "w+b")
         environment = {**os.environ, "PYTHONPATH": f"{source}/worker_sdk/python", "GLOO_SOCKET_IFNAME": "lo",
-                       "PYTHON_EXEC": "/usr/bin/python3"}
+                       "PYTHON_EXEC": python}
         self.process = subprocess.Popen(
             [f"{binary}/muster", "--nproc-per-node=1", f"--log-dir={folder}/logs-{name}", *arguments,
              f"{source}/worker_sdk/python/elastic_ddp.py", f"--folder={folder}/{name.rstrip('b')}", f"--steps={steps}"],
@@ -49,18 +49,19 @@ class Launch:
 
 def main():
     binary, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 2500
+    python = sys.argv[3]
+    steps = int(sys.argv[4]) if len(sys.argv) > 4 else 2500
     folder = tempfile.mkdtemp(prefix="muster-elastic-")
-    Launch("alone", binary, source, folder, steps, ["--standalone"]).finish()
+    Launch("alone", binary, source, python, folder, steps, ["--standalone"]).finish()
     expected = losses(f"{folder}/alone")
 
     together = ["--nnodes=1:2", "--rdzv-id=elastic", f"--rdzv-endpoint=127.0.0.1:{free_port()}",
                 "--rdzv-conf=last_call_timeout=0"]
-    first = Launch("joined", binary, source, folder, steps, together)
+    first = Launch("joined", binary, source, python, folder, steps, together)
     deadline = time.monotonic() + LIMIT_S
     while len(losses(f"{folder}/joined")) < 20 and first.process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    second = Launch("joinedb", binary, source, folder, steps, together)
+    second = Launch("joinedb", binary, source, python, folder, steps, together)
     first.finish()
     second.finish()
     found = losses(f"{folder}/joined")

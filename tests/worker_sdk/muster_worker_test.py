@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import sys
+import tempfile
 import unittest
 from contextlib import redirect_stderr
 
@@ -83,6 +84,78 @@ class MusterWorkerTest(unittest.TestCase):
     def test_in_a_world_of_several_it_has_to_agree(self):
         with self.assertRaisesRegex(ValueError, "torch.distributed"):
             muster_worker.Worker({"WORLD_SIZE": "2"}).drain_requested()
+
+
+class CheckpointsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "made" / "by it"
+
+    def begin(self, launch_round, **options):
+        return muster_worker.Checkpoints(self.folder, launch_round, **options)
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    @staticmethod
+    def save(checkpoints, step, content=b"x"):
+        return checkpoints.save(step, lambda file: file.write(content))
+
+    def test_the_newest_step_comes_first_and_two_are_kept(self):
+        checkpoints = self.begin(1)
+        self.assertEqual(checkpoints.newest_first(), [])
+        for step in (9, 10, 100):
+            path = self.save(checkpoints, step, b"%d" % step)
+        self.assertEqual([path.read_bytes() for path in checkpoints.newest_first()], [b"100", b"10"])
+        self.assertEqual(path, checkpoints.newest_first()[0])
+        self.assertEqual(len(self.names()), 2)
+
+    def test_D3_the_newest_runs_is_newest_whatever_its_step_and_the_older_run_saves_no_more(self):
+        cut_off = self.begin(1)
+        self.save(cut_off, 100)
+        next_one = self.begin(2)
+        self.save(cut_off, 300)
+        path = self.save(next_one, 101)
+        self.assertEqual(self.begin(3).newest_first()[0], path)
+        with self.assertRaisesRegex(muster_worker.SupersededError, "round 2 has taken over .* saved step-000000000101-"):
+            self.save(cut_off, 400)
+        self.assertEqual(next_one.newest_first()[0], path)
+        self.assertFalse([name for name in self.names() if "400" in name])
+
+    def test_D3_a_launcher_that_counts_its_rounds_anew_does_not_lose_to_the_old_one(self):
+        self.save(self.begin(7), 50)
+        fresh = self.begin(1)
+        path = self.save(fresh, 51)
+        self.assertEqual(self.begin(1).newest_first()[0], path)
+
+    def test_one_that_cannot_be_written_costs_nothing_that_was_there(self):
+        checkpoints = self.begin(1)
+        path = self.save(checkpoints, 1)
+
+        def fills_the_disk(file):
+            file.write(b"half")
+            raise OSError(28, "No space left on device")
+
+        with self.assertRaises(OSError):
+            checkpoints.save(2, fills_the_disk)
+        self.assertEqual(self.names(), [path.name])
+
+    def test_what_a_killed_run_left_unfinished_is_no_checkpoint_and_goes(self):
+        self.folder.mkdir(parents=True)
+        left = self.folder / "step-000000000005-generation-1-round-1.pt.new"
+        left.write_bytes(b"half")
+        (self.folder / "losses.jsonl").write_bytes(b"not ours")
+        self.save(self.begin(1), 1)
+        checkpoints = self.begin(2)
+        self.assertEqual(len(checkpoints.newest_first()), 1)
+        self.save(checkpoints, 2)
+        self.assertFalse(left.exists())
+        self.assertTrue((self.folder / "losses.jsonl").exists())
+
+    def test_to_keep_none_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "keep=0: expected 1 or more"):
+            self.begin(1, keep=0)
 
 
 if __name__ == "__main__":

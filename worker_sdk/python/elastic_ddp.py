@@ -5,7 +5,7 @@
 The same command on each node, at any time. Before the set of nodes changes, muster asks the workers to save; they do it
 all after the same step, and the next world goes on with the step after it. The global batch stays the same whatever the
 world's size is, so the losses are those of a run in peace, but for rounding. FOLDER must be seen by rank 0, wherever
-that is: losses.jsonl (one line for each step) and state-*.pt are there.
+that is: losses.jsonl (one line for each step) and step-*.pt are there.
 
 It needs muster_worker.py (this folder on PYTHONPATH) and PyTorch 1.13 or later; it runs under torchrun too.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
+from functools import partial
 from typing import Any
 
 import muster_worker
@@ -42,47 +42,12 @@ def batch_of(step: int) -> torch.Tensor:
     return torch.randint(0, SAMPLES, (GLOBAL_BATCH,), generator=torch.Generator().manual_seed(step))
 
 
-def save(path: str, state: dict[str, Any]) -> None:
-    """Whole or not at all, and on disk when it returns."""
-    with open(path + ".new", "wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(path + ".new", path)
-
-
-def runs_in(folder: str) -> list[tuple[int, int]]:
-    """(generation, round) of what is saved there, newest first.
-
-    A world that was cut off may still save while the next one has gone on. So each has a file of its own, and the newest is
-    that of the newest run: of the greatest generation, one more than any that was there when it began.
-    """
-    found = (re.fullmatch(r"state-(\d+)-(\d+)\.pt", name) for name in os.listdir(folder))
-    return sorted(((int(match[1]), int(match[2])) for match in found if match), reverse=True)
-
-
-def path_of(folder: str, run: tuple[int, int]) -> str:
-    """Where a run keeps its newest state."""
-    return os.path.join(folder, f"state-{run[0]}-{run[1]}.pt")
-
-
-def load(folder: str, launch_round: int) -> tuple[dict[str, Any] | None, tuple[int, int]]:
-    """What rank 0 finds there, on every rank, or None if there is nothing; and this run's own name."""
-    runs = runs_in(folder) if dist.get_rank() == 0 else []
-    found = [torch.load(path_of(folder, runs[0])) if runs else None, (runs[0][0] + 1 if runs else 1, launch_round)]
+def load(checkpoints: muster_worker.Checkpoints | None) -> dict[str, Any] | None:
+    """What rank 0, which has them, finds newest there, on every rank; None if there is nothing."""
+    paths = checkpoints.newest_first() if checkpoints else []
+    found = [torch.load(paths[0]) if paths else None]
     dist.broadcast_object_list(found, src=0)
-    return found[0], found[1]
-
-
-def keep(folder: str, run: tuple[int, int], state: dict[str, Any]) -> None:
-    """Saves it, and removes what older runs have saved."""
-    newest = max([run, *runs_in(folder)])
-    if newest > run:
-        raise SystemExit(f"superseded: a newer run has gone on and saved {path_of(folder, newest)}")
-    save(path_of(folder, run), state)
-    for old in runs_in(folder):
-        if old < run:
-            os.unlink(path_of(folder, old))
+    return found[0]
 
 
 def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
@@ -91,7 +56,8 @@ def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    step, (state, run) = 0, load(folder, worker.round)
+    checkpoints = muster_worker.Checkpoints(folder, worker.round) if rank == 0 else None
+    step, state = 0, load(checkpoints)
     if state:
         step = state["step"]
         model.load_state_dict(state["model"])
@@ -113,8 +79,9 @@ def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
             with open(os.path.join(folder, "losses.jsonl"), "a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, "loss": mean.item(), "world": world}) + "\n")
         leaves = worker.drain_requested(dist)
-        if rank == 0 and (leaves or step % SAVE_EVERY == 0 or step == steps):
-            keep(folder, run, {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()})
+        if checkpoints and (leaves or step % SAVE_EVERY == 0 or step == steps):
+            state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            checkpoints.save(step, partial(torch.save, state))
         if leaves:
             worker.drained(step)  # ends this process; the next world goes on from here
 
@@ -122,7 +89,7 @@ def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
 def main() -> None:
     """Reads the command line, joins, trains."""
     parser = argparse.ArgumentParser(description="elastic data-parallel training with PyTorch")
-    parser.add_argument("--folder", required=True, help="for losses.jsonl and state.pt")
+    parser.add_argument("--folder", required=True, help="for losses.jsonl and step-*.pt")
     parser.add_argument("--steps", type=int, default=1000)
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)

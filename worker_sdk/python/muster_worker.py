@@ -13,6 +13,8 @@
             worker.drained(step)              # leaves with exit code 0; the next round goes on from there
     worker.done()                             # for muster --expect-done: exit code 0 means success
 
+Checkpoints keeps what save() writes, so that no world that was cut off is taken for the newest (docs/checkpoints.md).
+
 Before the set of nodes changes, muster asks the workers to save, waits until they have, and starts the next round from
 there: no step is lost. The lines that go over the socket are described in base/worker_lines.hpp.
 """
@@ -20,12 +22,14 @@ there: no step is lost. The lines that go over the socket are described in base/
 from __future__ import annotations
 
 import os
+import pathlib
+import re
 import socket
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, Callable, NoReturn
 
-__all__ = ["Worker", "join"]
+__all__ = ["Checkpoints", "SupersededError", "Worker", "join"]
 
 _PROGRESS_INTERVAL_S = 0.1
 _PATIENCE_S = 1.0
@@ -128,6 +132,74 @@ class Worker:
         self._socket = None
 
 
+class SupersededError(RuntimeError):
+    """Another run has gone on from these checkpoints: what this one computes counts no longer."""
+
+
+class Checkpoints:
+    """What a job has saved in one folder, a file for each checkpoint. All ranks may read, rank 0 alone saves.
+
+        checkpoints = muster_worker.Checkpoints("/shared/demo", worker.round)
+        state = next((torch.load(path) for path in checkpoints.newest_first()), None)
+        checkpoints.save(step, lambda file: torch.save(state, file))
+
+    A world that was cut off from the others may go on saving after the next one has begun. So a file's name tells the run
+    that saved it: its generation, one more than any that was there when it began, and its round. The newest checkpoint is
+    the newest run's, whatever its step, and a run that has been superseded saves no more.
+    """
+
+    def __init__(self, folder: "str | os.PathLike[str]", launch_round: int, keep: int = 2, suffix: str = ".pt") -> None:
+        """`launch_round` is Worker.round; the newest `keep` (1 or more) files stay. Makes the folder; raises OSError."""
+        if keep < 1:
+            raise ValueError(f"keep={keep}: expected 1 or more, since what is being replaced must not be the last")
+        self._folder, self._keep, self._suffix = pathlib.Path(folder), keep, suffix
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.run = (1 + max((key[0] for key, _ in self._found()), default=0), launch_round)
+
+    def newest_first(self) -> "list[pathlib.Path]":
+        """Whole files only."""
+        return [path for _, path in self._found()]
+
+    def save(self, step: int, write: "Callable[[BinaryIO], object]") -> pathlib.Path:
+        """Has `write` fill a new file, which is whole and on disk when this returns; older ones than `keep` are removed.
+        Raises SupersededError; OSError, or what `write` raises: then all that was saved before is still there."""
+        self._refuse_if_superseded()
+        path = self._folder / f"step-{step:012d}-generation-{self.run[0]}-round-{self.run[1]}{self._suffix}"
+        unfinished = path.with_name(path.name + ".new")
+        try:
+            with open(unfinished, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            self._refuse_if_superseded()
+            os.replace(unfinished, path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        _sync_folder(self._folder)
+        self._remove_what_is_old()
+        return path
+
+    def _found(self, ending: str = "") -> "list[tuple[tuple[int, int, int], pathlib.Path]]":
+        """((generation, round, step), path), newest first."""
+        form = re.compile(r"step-(\d+)-generation-(\d+)-round-(\d+)" + re.escape(self._suffix + ending))
+        names = ((form.fullmatch(name), name) for name in os.listdir(self._folder))
+        return sorted((((int(match[2]), int(match[3]), int(match[1])), self._folder / name) for match, name in names if match),
+                      reverse=True)
+
+    def _refuse_if_superseded(self) -> None:
+        (generation, launch_round, _), path = next(iter(self._found()), ((*self.run, 0), None))
+        if (generation, launch_round) > self.run:
+            raise SupersededError(f"{self._folder}: round {launch_round} has taken over from these checkpoints and saved "
+                                  f"{path.name if path else ''}; what round {self.run[1]} computes counts no longer")
+
+    def _remove_what_is_old(self) -> None:
+        """Also what was left unfinished, by this run or an older one."""
+        unfinished = [path for key, path in self._found(".new") if key[:2] <= self.run]
+        for path in [*self.newest_first()[self._keep:], *unfinished]:
+            path.unlink(missing_ok=True)
+
+
 def join() -> Worker:
     """This process as a worker; says hello to its agent where there is one."""
     return Worker()
@@ -142,6 +214,15 @@ def _flag_on(device: str) -> Any:
 
         _flags[device] = torch.zeros(1, dtype=torch.int32, device=device)
     return _flags[device]
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+    """So that a name given in it outlives a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _number(environment: "os._Environ[str] | dict[str, str]", name: str, default: int) -> int:
