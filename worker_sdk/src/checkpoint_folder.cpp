@@ -35,13 +35,22 @@ bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; 
 
 /// Removes all but the `keep` newest up to `step`. One of a later step was not usable when this run was resumed, or is
 /// of a run that was superseded; it stays, because only its owner knows what it is worth, and it counts for nothing.
-void prune(const fs::path& folder, std::int64_t step, int keep) {
-  for (auto old : steps_of(checkpoints_in(folder))) {
-    if (old > step || keep-- > 0) continue;
-    const auto doomed = folder / temporary_name(old, ::getpid());
-    rename_path(folder / step_name(old), doomed);
+void prune(const fs::path& folder, const std::vector<StoredCheckpoint>& newest_first, std::int64_t step,
+           int keep) {
+  for (const auto& old : newest_first) {
+    if (old.step > step || keep-- > 0) continue;
+    const auto doomed = folder / temporary_name(old.step, ::getpid());
+    rename_path(folder / step_name(old.step), doomed);
     remove_tree(doomed);
   }
+}
+
+/// What the folder holds once that one, too, is there.
+std::vector<StoredCheckpoint> with(std::vector<StoredCheckpoint> checkpoints, StoredCheckpoint saved) {
+  std::erase_if(checkpoints, [&](const auto& one) { return one.step == saved.step; });
+  checkpoints.push_back(std::move(saved));
+  sort_newest_first(checkpoints);
+  return checkpoints;
 }
 
 std::optional<Lineage> lineage_in(const fs::path& checkpoint) {
@@ -176,7 +185,8 @@ std::string read_index_text(const fs::path& checkpoint) {
 
 fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, const CheckpointIndex& index,
                             int keep_last) {
-  for (const auto& found : checkpoints_in(folder))
+  auto stored = checkpoints_in(folder);
+  for (const auto& found : stored)
     if (found.lineage && found.lineage->is_newer_than(index.lineage))
       throw superseded(folder, found.step, *found.lineage, index.lineage);
   sync_folder(temporary);
@@ -193,7 +203,7 @@ fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, c
   }
   sync_folder(folder);
   remove_tree(temporary);  // what was replaced
-  prune(folder, index.step, keep_last);
+  prune(folder, with(std::move(stored), {index.step, index.lineage}), index.step, keep_last);
   remove_leftovers(folder);
   return place;
 }

@@ -80,7 +80,8 @@ class ShardedCheckpoint {
   const Lineage& lineage() const;
 
   /// Copies the slices and returns; they may change from then on. No other save may be under way. `facts` count on
-  /// rank 0. What goes wrong later is in the outcome, also that the ranks did not all name the same step.
+  /// rank 0. What goes wrong later is in the outcome, also that the ranks did not all name the same step. Throws
+  /// CheckpointError on every rank if nothing was loaded before and the folder cannot be read.
   void start_save(std::int64_t step, const Facts& facts);
   /// A save is under way: poll() and finish() are of use.
   bool saving() const;
