@@ -54,6 +54,25 @@ class Faults(unittest.TestCase):
         self.assertEqual(left_out, {"needs to mount a tmpfs": ["disk full"]})
         self.assertNotIn("disk full", [kind for _, kind, *_ in possible])
 
+    def test_every_third_fault_at_least_ends_a_round_from_the_first_one_on_and_none_is_long_in_coming(self):
+        kinds = {text.format(host="n1"): kind for _, kind, text, *_ in injector.FAULTS}
+        chance = injector.Injector(fake_run(True, "disk: checkpoint 1M\n"), random.Random(5), 3)
+        said, began = [], time.monotonic()
+        with mock.patch.object(chance, "_choose_host", lambda: "n1"), mock.patch.object(chance, "_possible", lambda _: True), \
+                mock.patch.object(chance, "_say", lambda text, is_fault=False: said.append((now, text, is_fault)) or True):
+            chance._run.down = {}
+            for tick in range(30_000):
+                now = began + tick * 0.1
+                chance.step(now)
+        faults = [(when, kinds[text]) for when, text, is_fault in said if is_fault]
+        ends = [kind in injector.ENDING for _, kind in faults]
+        self.assertGreater(len(faults), 600)
+        self.assertTrue(ends[0])
+        self.assertTrue(all(any(ends[i:i + 3]) for i in range(len(ends) - 2)))
+        self.assertFalse(all(ends))
+        # One that is still broken cannot be broken again: then it takes a moment more.
+        self.assertLess(max(later - sooner for (sooner, _), (later, _) in zip(faults, faults[1:])), 6 + 0.2 + 6)
+
     def test_no_sentence_breaks_the_network_of_this_machine(self):
         needing = [known for known in SENTENCES if known.needs_network]
         self.assertGreaterEqual(len(needing), 10)

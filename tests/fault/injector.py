@@ -30,6 +30,10 @@ FAULTS = (
     (1, "half of the hosts killed", "send SIGKILL to half of the hosts", (0.2, 2), "start whoever is down"),
 )
 
+ENDING = ("worker killed", "agent killed", "agent terminated", "host killed", "half of the hosts killed")  # their round
+HARMLESS_IN_A_ROW = 2  # faults that may end no round: what a job survives undisturbed proves little
+LONGEST_GAP = 2.0  # of the mean one
+
 
 def possible_faults(run):
     """(those that can be had here, {why: kinds} of those that are left out)."""
@@ -49,7 +53,8 @@ def possible_faults(run):
 class Injector:
     def __init__(self, run, dice, every_s):
         self._run, self._dice, self._every_s = run, dice, every_s
-        self._next_at = time.monotonic() + dice.expovariate(1 / every_s)
+        self._next_at = time.monotonic() + self._gap_s()
+        self._harmless = HARMLESS_IN_A_ROW  # the first one ends a round
         self._repairs, self._serial = [], itertools.count()  # (time, serial, sentence, what it frees)
         self._faults, self.left_out = possible_faults(run)
         self._busy = set()  # hosts, "daemon", "disk": broken now
@@ -65,7 +70,7 @@ class Injector:
         if now >= self._next_at:
             # What cannot be done just now (a host that is down cannot be cut off) makes room for the next choice at once.
             if self._break_something(now):
-                self._next_at = now + self._dice.expovariate(1 / self._every_s)
+                self._next_at = now + self._gap_s()
 
     def calm_down(self):
         """Everything that is broken is mended now."""
@@ -81,11 +86,14 @@ class Injector:
             if code not in (None, 0) and name not in self._busy and not self._run.succeeded():
                 self._say(f"start {name}")
 
+    def _gap_s(self):
+        return min(self._dice.expovariate(1 / self._every_s), LONGEST_GAP * self._every_s)
+
     def _break_something(self, now):
         """False if what chance chose cannot be done now."""
         run = self._run
-        weights = [fault[0] for fault in self._faults]
-        _, kind, text, (low, high), repair = self._dice.choices(self._faults, weights)[0]
+        faults = [one for one in self._faults if self._harmless < HARMLESS_IN_A_ROW or one[1] in ENDING]
+        _, kind, text, (low, high), repair = self._dice.choices(faults, [fault[0] for fault in faults])[0]
         host = self._choose_host()
         needs = self._needs(text, host)
         if host is None or needs & self._busy or not self._possible(text):
@@ -95,6 +103,7 @@ class Injector:
         if not self._say(text, is_fault=True):
             return False
         self.counts[kind] = self.counts.get(kind, 0) + 1
+        self._harmless = 0 if kind in ENDING else self._harmless + 1
         broken = needs | (set(run.down) - before if "half" in text else set())
         if repair:
             self._busy |= broken
