@@ -26,9 +26,8 @@ Device& device_of(Sequential& model) {
   return parameters.empty() ? cpu_device() : parameters.front()->value.device();
 }
 
-bool keeps_gradients(ShardingStrategy strategy) {
-  return strategy == ShardingStrategy::shard_optimizer || strategy == ShardingStrategy::no_shard;
-}
+/// Of no_shard, too, a unit's are there only while they are in use, where they are not the master copy itself.
+bool keeps_gradients(ShardingStrategy strategy) { return strategy == ShardingStrategy::shard_optimizer; }
 
 /// From the forward pass to the end of the backward pass they are there anyway.
 bool keeps_values(ShardingStrategy strategy) {

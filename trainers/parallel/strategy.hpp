@@ -6,7 +6,8 @@
 //                     end of backward
 //   hybrid_shard      as full_shard among the ranks of a node, the same on every node
 //   shard_optimizer   whole                      whole         own rows          8 + 8 / N and what is cut
-//   no_shard          whole                      whole         whole             16: data parallelism
+//   no_shard          whole                      whole         whole             16: data parallelism; where numbers
+//                                                                                travel in bf16 and a unit or two
 //
 // The names are PyTorch's; shard_optimizer is stage 1, shard_grad_op stage 2 and full_shard stage 3 of Rajbhandari et
 // al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
