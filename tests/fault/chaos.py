@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 
-import play
-import side_by_side
-import soak
-from interruption import end_on_signals, refuse
-from program_folder import REPOSITORY, check_temporary_folder, checked
-from run_registry import sweep
-from standard_output import use_standard_output
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
+import play  # noqa: E402
+import side_by_side  # noqa: E402
+import soak  # noqa: E402
+from interruption import end_on_signals, refuse  # noqa: E402
+from program_folder import REPOSITORY, check_interpreter, check_temporary_folder, checked  # noqa: E402
+from run_registry import sweep  # noqa: E402
+from standard_output import use_standard_output  # noqa: E402
 
 BUILT = ("muster", "musterd", "musterctl", "ddp_mnist", "muster_test_child")
 OPTIONS = {"soak": ("minutes", "seed", "every", "torch", "only", "keep", "bin"), "play": ("seed", "keep", "bin"),
@@ -118,6 +119,7 @@ def clean():
 
 def main(arguments):
     use_standard_output()
+    check_interpreter()
     if arguments in ([], ["-h"], ["--help"]):
         print(__doc__, end="")
         return 0

@@ -132,6 +132,22 @@ class Words(unittest.TestCase):
         self.refuse("play --bin bin --minutes=3 x", "play takes no --minutes")
         self.refuse("plya", "unknown word 'plya'")
 
+    def call_each(self, words, variables):
+        """Each program that can be called, with these words and variables."""
+        for program in ([CHAOS], *([sys.executable, f"{HERE}/{name}.py"] for name in ("play", "soak", "side_by_side"))):
+            yield subprocess.run([*program, *words], cwd=self.top, env={**os.environ, **variables}, capture_output=True,
+                                 text=True, check=False, timeout=50)
+
+    def test_an_interpreter_that_leaves_out_assertions_is_refused_since_everything_would_hold(self):
+        for level in "12":
+            for done in self.call_each(["list"], {"PYTHONOPTIMIZE": level}):
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                self.assertIn("unset PYTHONOPTIMIZE", done.stderr)
+
+    def test_modules_are_found_where_python_leaves_out_the_programs_own_folder(self):
+        for done in self.call_each(["--help"], {"PYTHONSAFEPATH": "1"}):
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_temporary_folder_that_cannot_be_written_down_is_refused_before_anything_is_made(self):
         self.write("idle.scenario", IDLE.replace("wait 60s", "wait 1ms"))
         self.write_programs()

@@ -17,20 +17,21 @@ import sys
 import time
 import traceback
 
-import proof_leftovers
-import proof_progress
-import proof_samples
-import proof_state
-import scenario_text
-from fault_run import FaultRun
-from host_setup import LeftOut
-from interruption import Interrupted, end_on_signals, refuse
-from program_folder import check_temporary_folder, checked, command_again
-from scenario_checks import is_fault
-from sentences import SENTENCES
-from standard_output import use_standard_output
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)  # PYTHONSAFEPATH leaves it out
+import proof_leftovers  # noqa: E402
+import proof_progress  # noqa: E402
+import proof_samples  # noqa: E402
+import proof_state  # noqa: E402
+import scenario_text  # noqa: E402
+from fault_run import FaultRun  # noqa: E402
+from host_setup import LeftOut  # noqa: E402
+from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from program_folder import check_interpreter, check_temporary_folder, checked, command_again  # noqa: E402
+from scenario_checks import is_fault  # noqa: E402
+from sentences import SENTENCES  # noqa: E402
+from standard_output import use_standard_output  # noqa: E402
+
 LEFT_OUT = 77
 
 
@@ -190,6 +191,7 @@ def show(what):
 
 def main():
     use_standard_output()
+    check_interpreter()
     if sys.argv[1:] in (["list"], ["sentences"]):
         return show(sys.argv[1])
     parser = argparse.ArgumentParser()

@@ -1,4 +1,4 @@
-"""The folder with the programs under test, the one in which they are tried, and how scripts/chaos is called again."""
+"""What has to be there before anything is tried: a Python, programs, a folder; and how scripts/chaos is called again."""
 
 import os
 import shlex
@@ -20,6 +20,12 @@ def checked(bin_dir):
     if missing:
         refuse(f"{bin_dir} is no folder with muster's programs: there is no {' and no '.join(missing)}")
     return os.path.abspath(bin_dir)
+
+
+def check_interpreter():
+    """Proofs and expectations are assert statements."""
+    if sys.flags.optimize:
+        refuse("this Python leaves out what is to be proved (PYTHONOPTIMIZE, -O); unset PYTHONOPTIMIZE, and leave out -O")
 
 
 def check_temporary_folder():

@@ -14,8 +14,9 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "system"))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
 from netns_lab import Lab, await_that  # noqa: E402
+from program_folder import check_interpreter  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 
@@ -247,6 +248,7 @@ def row_of(bin_dir, launcher, python, case):
 
 
 def main():
+    check_interpreter()
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("--torch", default=os.environ.get("MUSTER_TORCH_PYTHON", ""))

@@ -15,20 +15,21 @@ import sys
 import time
 import traceback
 
-import proof_leftovers
-import proof_progress
-import proof_samples
-import proof_state
-import proof_truth
-import scenario_text
-from fault_run import FaultRun
-from host_setup import LeftOut, can_mount
-from injector import Injector
-from interruption import Interrupted, end_on_signals, refuse
-from program_folder import check_temporary_folder, checked, command_again
-from soak_table import Totals, table
-from standard_output import use_standard_output
-from torch_probe import interpreter, torch_version
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
+import proof_leftovers  # noqa: E402
+import proof_progress  # noqa: E402
+import proof_samples  # noqa: E402
+import proof_state  # noqa: E402
+import proof_truth  # noqa: E402
+import scenario_text  # noqa: E402
+from fault_run import FaultRun  # noqa: E402
+from host_setup import LeftOut, can_mount  # noqa: E402
+from injector import Injector  # noqa: E402
+from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from program_folder import check_interpreter, check_temporary_folder, checked, command_again  # noqa: E402
+from soak_table import Totals, table  # noqa: E402
+from standard_output import use_standard_output  # noqa: E402
+from torch_probe import interpreter, torch_version  # noqa: E402
 
 JOB = "--nnodes=1:4 --max-restarts=100000 --stop-grace=5"
 HEAD = """hosts: 5
@@ -237,6 +238,7 @@ def run(options):
 
 if __name__ == "__main__":
     use_standard_output()
+    check_interpreter()
     end_on_signals()
     check_temporary_folder()
     sys.exit(run(read_options(sys.argv[1:])))
