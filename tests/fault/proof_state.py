@@ -35,8 +35,15 @@ def last_loss(events):
     return sum(losses) / len(losses) if losses else None
 
 
+def written(run, path, option):
+    """The path of what the program was to write there."""
+    assert os.path.isfile(path), f"state: {' '.join(run.scenario.program)} has not written {path}, as its --{option} wants"
+    return path
+
+
 def parameters(run, path):
     """A digest of the parameters in that file."""
+    written(run, path, "export")
     if run.scenario.program[0] != "python":
         return digest(path)
     done = subprocess.run([run.python, "-c", TORCH_DIGEST, path], capture_output=True, text=True, check=False)
@@ -66,7 +73,7 @@ def train_undisturbed(run, workers, folder):
                           env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": run.python, "PYTHONPATH": SDK,
                                "TMPDIR": folder, MARK: run.folder})
     assert done.returncode == 0, f"the undisturbed run failed: {done.stdout}{done.stderr}"
-    with open(f"{folder}/metrics", encoding="utf-8") as f:
+    with open(written(run, f"{folder}/metrics", "metrics-file"), encoding="utf-8") as f:
         return {"digest": parameters(run, f"{folder}/final"), "loss": last_loss([json.loads(line) for line in f])}
 
 
@@ -89,12 +96,14 @@ def check(run):
     """A sentence on what was found; AssertionError otherwise."""
     if not run.succeeded():
         return "state: not compared, the job was not to end well"
+    written(run, run.metrics_path, "metrics-file")
     calm = undisturbed(run)
     own = parameters(run, f"{run.folder}/final.safetensors")  # it has to be there, and whole, in any case
     if not run.scenario.is_elastic:
         assert own == calm["digest"], f"state: the parameters are {own}, undisturbed {calm['digest']}"
         return f"state: bit-identical to an undisturbed run ({own[:12]})"
     loss = last_loss([event for _, event in proof_samples.of_the_newest_runs(run.metrics())])
+    assert None not in (loss, calm["loss"]), f"state: {run.metrics_path} tells of no loss"
     low, high = calm["loss"] * (1 - LOSS_BAND), calm["loss"] * (1 + LOSS_BAND)
     assert low <= loss <= high, f"state: the loss is {loss}, not within {low:.4f} to {high:.4f}"
     return f"state: loss {loss:.4f}, undisturbed {calm['loss']:.4f}"

@@ -6,8 +6,10 @@ usage: truth_unit_test.py [TEST]
 import os
 import random
 import sys
+import tempfile
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -18,6 +20,7 @@ import proof_state  # noqa: E402
 import proof_truth  # noqa: E402
 import soak_table  # noqa: E402
 from injector import Injector  # noqa: E402
+from scenario_text import parse  # noqa: E402
 
 ROUND_1 = "muster: round 1: 3 nodes, 3 workers, rank 0 here; master x:1; formed in 1 ms; all 3 nodes are here"
 
@@ -173,18 +176,47 @@ class State(unittest.TestCase):
         self.assertEqual(proof_state.last_loss([*events, {"event": "epoch", "loss": 0.5}]), 0.5)
         self.assertIsNone(proof_state.last_loss([]))
 
-    def test_other_parameters_are_found(self):
-        self.addCleanup(setattr, proof_state, "undisturbed", proof_state.undisturbed)
-        self.addCleanup(setattr, proof_state, "parameters", proof_state.parameters)
-        proof_state.undisturbed = lambda run: {"digest": "a", "loss": 1.0}
-        proof_state.parameters = lambda run, path: run.digest
+    def ended_run(self, folder, job, *files):
         run = FakeRun(())
-        run.folder, run.scenario = "x", type("Scenario", (), {"is_elastic": False})
-        run.digest = "b"
-        with self.assertRaisesRegex(AssertionError, "the parameters are b, undisturbed a"):
-            proof_state.check(run)
-        run.digest = "a"
-        self.assertIn("bit-identical", proof_state.check(run))
+        run.folder, run.metrics_path, run.metrics = folder, f"{folder}/metrics.jsonl", lambda: []
+        run.scenario = parse("a.scenario", f"hosts: 2\njob: {job}\nprogram: python torch_elastic.py\n\nwait 1s\n")
+        for name in files:
+            with open(f"{folder}/{name}", "w", encoding="utf-8"):
+                continue
+        return run
+
+    def test_other_parameters_are_found(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(proof_state, "parameters", lambda run, _: run.digest), \
+                mock.patch.object(proof_state, "undisturbed", lambda _: {"digest": "a", "loss": 1.0}):
+            run = self.ended_run(folder, "--nnodes=2", "metrics.jsonl")
+            run.digest = "b"
+            with self.assertRaisesRegex(AssertionError, "the parameters are b, undisturbed a"):
+                proof_state.check(run)
+            run.digest = "a"
+            self.assertIn("bit-identical", proof_state.check(run))
+
+    def test_a_file_that_the_program_has_not_written_is_named(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(proof_state, "undisturbed", lambda _: {"digest": "a", "loss": 1.0}):
+            for files, path in (((), "metrics.jsonl, as its --metrics-file wants"),
+                                (("metrics.jsonl",), "final.safetensors, as its --export wants")):
+                run = self.ended_run(folder, "--nnodes=2", *files)
+                with self.assertRaisesRegex(AssertionError, f"python torch_elastic.py has not written {folder}/{path}"):
+                    proof_state.check(run)
+
+    def test_an_undisturbed_run_that_writes_no_metrics_is_told_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.ended_run(folder, "--nnodes=1:2")
+            run.bin, run.python, run.filled = folder, sys.executable, list
+            with mock.patch.object(proof_state.subprocess, "run", lambda *_, **__: types.SimpleNamespace(returncode=0)), \
+                    self.assertRaisesRegex(AssertionError, f"has not written {folder}/metrics, as its --metrics-file wants"):
+                proof_state.train_undisturbed(run, 2, folder)
+
+    def test_metrics_without_a_loss_are_told_so(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(proof_state, "parameters", lambda *_: "b"), \
+                mock.patch.object(proof_state, "undisturbed", lambda _: {"digest": "a", "loss": 1.0}), \
+                self.assertRaisesRegex(AssertionError, f"{folder}/metrics.jsonl tells of no loss"):
+            proof_state.check(self.ended_run(folder, "--nnodes=1:2", "metrics.jsonl"))
 
 
 class Soak(unittest.TestCase):
