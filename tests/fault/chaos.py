@@ -20,7 +20,7 @@ import play  # noqa: E402
 import side_by_side  # noqa: E402
 import soak  # noqa: E402
 from interruption import end_on_signals, refuse  # noqa: E402
-from program_folder import REPOSITORY, check_interpreter, check_temporary_folder, checked  # noqa: E402
+from program_folder import REPOSITORY, check_interpreter, check_temporary_folder, checked, forget_settings  # noqa: E402
 from run_registry import sweep  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
 
@@ -120,6 +120,7 @@ def clean():
 def main(arguments):
     use_standard_output()
     check_interpreter()
+    forget_settings()
     if arguments in ([], ["-h"], ["--help"]):
         print(__doc__, end="")
         return 0

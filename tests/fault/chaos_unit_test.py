@@ -207,6 +207,26 @@ class Words(unittest.TestCase):
         python = self.write_interpreter("echo old card >&2; echo PyTorch 9.1 with; echo bye >&2")
         self.assertEqual(torch_probe.torch_version(python), "9.1")
 
+    def test_what_the_user_has_set_for_jobs_reaches_none_that_is_tried(self):
+        show = f"#!/bin/sh\nenv >> {shlex.quote(self.top)}/seen\n"
+        for name in NEEDED:
+            self.write(f"bin/{name}", show, 0o755)
+        self.write_trainer()
+        self.write("bin/python", f"{show}echo PyTorch 9.1 with\n", 0o755)
+        self.write("one.scenario", IDLE.replace("wait 60s", "start n1\nexpect exit 0 of n1"))
+        settings = {"MUSTER_TOKEN_FILE": "/nowhere", "MUSTER_CONFIG": "/nowhere", "PET_MODULE": "1", "SLURM_NTASKS": "9"}
+        for words in ([CHAOS, "play", "--bin", "bin", "one.scenario"],
+                      [sys.executable, f"{HERE}/play.py", "bin", "one.scenario", "--full"],
+                      [sys.executable, f"{HERE}/soak.py", "bin", "--only", "ddp_mnist"],
+                      [sys.executable, f"{HERE}/side_by_side.py", "bin", "--torch", "bin/python", "--only", "worker killed"]):
+            done = subprocess.run(words, cwd=self.top, env={**os.environ, **settings, "TMPDIR": self.top, "MUSTER_AGENT": "us"},
+                                  capture_output=True, text=True, check=False, timeout=50)
+            with open(f"{self.top}/seen", encoding="utf-8") as f:
+                names = {line.partition("=")[0] for line in f}
+            os.unlink(f"{self.top}/seen")
+            self.assertLessEqual({"MUSTER_LAB_RUN", "MUSTER_AGENT"}, names, done.stdout + done.stderr)
+            self.assertFalse(names.intersection(settings), words)
+
     def test_play_itself_says_the_sentence_only_too(self):
         self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")
         for path in ("wrong.scenario", "no_such"):

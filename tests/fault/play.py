@@ -27,7 +27,7 @@ import scenario_text  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
-from program_folder import check_interpreter, check_temporary_folder, checked, command_again  # noqa: E402
+from program_folder import check_interpreter, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
 from scenario_checks import is_fault  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
@@ -192,6 +192,7 @@ def show(what):
 def main():
     use_standard_output()
     check_interpreter()
+    forget_settings()
     if sys.argv[1:] in (["list"], ["sentences"]):
         return show(sys.argv[1])
     parser = argparse.ArgumentParser()

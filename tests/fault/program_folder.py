@@ -12,6 +12,10 @@ sys.path.insert(0, f"{REPOSITORY}/tests/support")
 from run_registry import why_not_noted  # noqa: E402
 
 NEEDED = ("muster", "musterd", "musterctl")
+SETTINGS = ("PET_", "MUSTER_", "SLURM_")  # variables that change what a launcher or a daemon does
+# The harness's own; and the mark by which a job around this one finds what it has left.
+NO_SETTINGS = ("MUSTER_FAULT_PATIENCE_S", "MUSTER_FULL_TESTS", "MUSTER_LAB_", "MUSTER_SANITIZER", "MUSTER_TORCH_PYTHON",
+               "MUSTER_AGENT")
 
 
 def checked(bin_dir):
@@ -26,6 +30,13 @@ def check_interpreter():
     """Proofs and expectations are assert statements."""
     if sys.flags.optimize:
         refuse("this Python leaves out what is to be proved (PYTHONOPTIMIZE, -O); unset PYTHONOPTIMIZE, and leave out -O")
+
+
+def forget_settings():
+    """What the user has set for jobs of the user's own reaches no job that is tried."""
+    for name in list(os.environ):
+        if name.startswith(SETTINGS) and not name.startswith(NO_SETTINGS):
+            del os.environ[name]
 
 
 def check_temporary_folder():

@@ -16,7 +16,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
 from netns_lab import Lab, await_that  # noqa: E402
-from program_folder import check_interpreter  # noqa: E402
+from program_folder import check_interpreter, forget_settings  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 
@@ -249,6 +249,7 @@ def row_of(bin_dir, launcher, python, case):
 
 def main():
     check_interpreter()
+    forget_settings()
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("--torch", default=os.environ.get("MUSTER_TORCH_PYTHON", ""))
