@@ -4,6 +4,7 @@ usage: fault_unit_test.py [TEST]
 """
 
 import glob
+import json
 import os
 import signal
 import subprocess
@@ -174,6 +175,59 @@ class Sentences(unittest.TestCase):
         run = types.SimpleNamespace(workers=lambda: looks.pop(0), await_that=lambda look, what: any(look() for _ in range(3)),
                                     setup=types.SimpleNamespace(freeze=lambda pid: self.assertEqual(pid, 7)))
         actions.freeze_worker(run, 1)
+
+
+class StoredCheckpoints(unittest.TestCase):
+    """Which one the sentences mean that wait for the newest, or hurt it."""
+
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="muster-stored-")
+        self.addCleanup(top.cleanup)
+        os.mkdir(f"{top.name}/checkpoint")
+        self.run_of = types.SimpleNamespace(folder=top.name, await_that=lambda condition, what: self.assertTrue(condition(), what))
+
+    def write(self, name, text="x"):
+        path = f"{self.run_of.folder}/checkpoint/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def write_whole(self, step, generation, launch_round):
+        """As a trainer does."""
+        own = {"generation": generation, "round": launch_round, "job": "job"}
+        self.write(f"step-{step:012}/index.json", json.dumps({"checksum": "", "index": {"step": step, "run": own}}))
+        self.write(f"step-{step:012}/part-00000-of-00001.safetensors", "x" * 1000)
+
+    def expect_newest(self, step, file):
+        self.assertEqual(file_actions.newest_checkpoint_file(self.run_of), f"{self.run_of.folder}/checkpoint/{file}")
+        waits.await_checkpoint(self.run_of, step)
+        with self.assertRaises(AssertionError):
+            waits.await_checkpoint(self.run_of, step + 1)
+
+    def test_the_newest_is_that_of_the_newest_run_whatever_its_step(self):
+        self.write_whole(300, 1, 9)
+        for step, generation, launch_round in ((120, 2, 1), (110, 2, 3)):
+            self.write_whole(step, generation, launch_round)
+            self.expect_newest(step, f"step-{step:012}/part-00000-of-00001.safetensors")
+
+    def test_that_of_a_script_tells_its_run_in_its_name(self):
+        for name in ("step-00000300-generation-1-round-9", "step-00000120-generation-2-round-3",
+                     "step-00000400-generation-10-round-1.new", "losses.jsonl"):
+            self.write(name)
+        self.expect_newest(120, "step-00000120-generation-2-round-3")
+
+    def test_one_whose_index_cannot_be_read_is_taken_for_the_newest_runs(self):
+        self.write_whole(120, 2, 1)
+        self.write_whole(140, 1, 1)
+        self.write("step-000000000130/index.json", "{")
+        self.expect_newest(130, "step-000000000130/index.json")
+
+    def test_without_any_there_is_none(self):
+        for _ in range(2):
+            with self.assertRaisesRegex(AssertionError, "there is no checkpoint"):
+                file_actions.newest_checkpoint_file(self.run_of)
+            if os.path.isdir(f"{self.run_of.folder}/checkpoint"):
+                os.rmdir(f"{self.run_of.folder}/checkpoint")
 
 
 class Registry(unittest.TestCase):

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 from sentences import sentence
+from stored_checkpoints import newest_first
 
 FILLER = "filler"
 CHUNK = 1 << 16
@@ -60,17 +61,11 @@ def make_writable(run, folder):
     remount(run, folder, "rw")
 
 
-def checkpoints(run):
-    """Names, the newest last."""
-    folder = f"{run.folder}/checkpoint"
-    return sorted(entry for entry in os.listdir(folder) if entry.startswith("step-")) if os.path.isdir(folder) else []
-
-
 def newest_checkpoint_file(run):
     """The largest file of the newest checkpoint."""
-    folder, steps = f"{run.folder}/checkpoint", checkpoints(run)
-    assert steps, "there is no checkpoint"
-    path = os.path.join(folder, steps[-1])
+    found = newest_first(run)
+    assert found, "there is no checkpoint"
+    path = found[0][1]
     if not os.path.isdir(path):
         return path
     files = [os.path.join(path, entry) for entry in os.listdir(path)]

@@ -6,8 +6,8 @@ import shlex
 import time
 
 import actions  # noqa: F401  they make the sentences known
-import file_actions
 from sentences import understand
+from stored_checkpoints import newest_first
 
 # What is said first, for how long (s) it stays so, what is said then; {host} is a healthy one of the job. "" as the end:
 # it mends itself.
@@ -125,7 +125,7 @@ class Injector:
     def _possible(self, text):
         if "newest checkpoint" in text:
             # Of two damaged ones the job could not know which is whole.
-            return self._run.damaged_checkpoints < 1 + self._run.step() // 100 and len(file_actions.checkpoints(self._run)) > 1
+            return self._run.damaged_checkpoints < 1 + self._run.step() // 100 and len(newest_first(self._run)) > 1
         return "worker" not in text or bool(self._run.workers())
 
     def _say(self, text, is_fault=False):

@@ -5,6 +5,7 @@ import re
 import time
 
 from sentences import sentence
+from stored_checkpoints import entries, newest_first
 
 
 @sentence("wait TIME")
@@ -76,10 +77,9 @@ def await_spawn(run, name):
 
 @sentence("await a checkpoint of step NUMBER")
 def await_checkpoint(run, step):
+    """The newest is of this step, or a later one."""
     def newest():
-        found = [int(match[1]) for entry in checkpoint_entries(run)
-                 if (match := re.match(r"step-0*(\d+)", entry))]
-        return max(found, default=0)
+        return next((found for found, _ in newest_first(run)), 0)
     run.await_that(lambda: newest() >= step, f"there is a checkpoint of step {step}")
 
 
@@ -87,15 +87,8 @@ def await_checkpoint(run, step):
 def await_commit(run):
     """For as short as it may be."""
     deadline = time.monotonic() + 60
-    while not any(entry.startswith(".tmp-") for entry in checkpoint_entries(run)):
+    while not any(entry.startswith(".tmp-") for entry in entries(run)):
         assert time.monotonic() < deadline and not run.all_ended(), "no checkpoint is being written"
-
-
-def checkpoint_entries(run):
-    try:
-        return os.listdir(f"{run.folder}/checkpoint")
-    except FileNotFoundError:
-        return []
 
 
 @sentence("await the file TEXT")
