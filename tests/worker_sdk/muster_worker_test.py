@@ -153,6 +153,73 @@ class CheckpointsTest(unittest.TestCase):
         self.assertFalse(left.exists())
         self.assertTrue((self.folder / "losses.jsonl").exists())
 
+    def test_what_another_run_removes_before_it_is_opened_is_looked_for_anew(self):
+        checkpoints = self.begin(1)
+        self.assertIsNone(checkpoints.load(pathlib.Path.read_bytes))
+        self.save(checkpoints, 1)
+        opened = []
+
+        def read(path):
+            opened.append(path.name)
+            if len(opened) < 4:
+                for step in (100, 200):  # two, so that what was listed is kept no longer
+                    self.save(self.begin(1 + len(opened)), step * len(opened), b"%d" % len(opened))
+            return path.read_bytes()
+
+        self.assertEqual(checkpoints.load(read), b"3")
+        self.assertEqual(len(set(opened)), 4)
+
+    def test_one_that_is_listed_and_cannot_be_found_again_and_again_is_told(self):
+        checkpoints = self.begin(1)
+        self.save(checkpoints, 1)
+        with self.assertRaisesRegex(FileNotFoundError, "other file"):
+            checkpoints.load(lambda path: (path.with_name("other file")).read_bytes())
+
+    def test_one_that_vanishes_with_no_other_left_is_none(self):
+        checkpoints = self.begin(1)
+        path = self.save(checkpoints, 1)
+
+        def read(found):
+            path.unlink()
+            return found.read_bytes()
+
+        self.assertIsNone(checkpoints.load(read))
+
+    def test_what_reading_raises_otherwise_is_passed_on(self):
+        checkpoints = self.begin(1)
+        self.save(checkpoints, 1)
+        self.save(checkpoints, 2)
+        with self.assertRaisesRegex(EOFError, "step-000000000002"):
+            checkpoints.load(self.fail_to_read)
+
+    @staticmethod
+    def fail_to_read(path):
+        raise EOFError(path.name)
+
+    def test_a_step_or_a_round_that_is_no_number_is_refused_and_nothing_written(self):
+        checkpoints = self.begin(1)
+        for step in (-1, 10**12, 1.0, "7", None, True):
+            with self.assertRaisesRegex(ValueError, f"step={step!r}: expected an int from 0 to 999999999999"):
+                self.save(checkpoints, step)
+        self.assertEqual(self.names(), [])
+        self.assertEqual(self.save(checkpoints, 10**12 - 1), checkpoints.newest_first()[0])
+        self.assertEqual(self.save(self.begin(0), 0), checkpoints.newest_first()[0])
+        self.folder = self.folder / "other"
+        for launch_round in (-1, 2.0, "2", None):
+            with self.assertRaisesRegex(ValueError, f"launch_round={launch_round!r}: expected an int from 0 on"):
+                self.begin(launch_round)
+        self.assertFalse(self.folder.exists())
+
+    def test_a_folder_with_a_checkpoints_name_is_none_and_stays(self):
+        name = "step-000000000009-generation-9-round-9.pt"
+        for taken in (name, f"{name}.new"):
+            (self.folder / taken).mkdir(parents=True)
+        checkpoints = self.begin(1)
+        self.assertEqual(checkpoints.newest_first(), [])
+        paths = [self.save(checkpoints, step) for step in (1, 2, 3)]
+        self.assertEqual(checkpoints.newest_first(), [paths[2], paths[1]])
+        self.assertEqual(self.names()[-2:], [name, f"{name}.new"])
+
     def test_to_keep_none_is_refused(self):
         with self.assertRaisesRegex(ValueError, "keep=0: expected 1 or more"):
             self.begin(1, keep=0)

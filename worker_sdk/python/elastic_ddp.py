@@ -44,8 +44,7 @@ def batch_of(step: int) -> torch.Tensor:
 
 def load(checkpoints: muster_worker.Checkpoints | None) -> dict[str, Any] | None:
     """What rank 0, which has them, finds newest there, on every rank; None if there is nothing."""
-    paths = checkpoints.newest_first() if checkpoints else []
-    found = [torch.load(paths[0]) if paths else None]
+    found = [checkpoints.load(torch.load) if checkpoints else None]
     dist.broadcast_object_list(found, src=0)
     return found[0]
 

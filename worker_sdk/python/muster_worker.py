@@ -27,14 +27,16 @@ import re
 import socket
 import sys
 import time
-from typing import Any, BinaryIO, Callable, NoReturn
+from typing import Any, BinaryIO, Callable, NoReturn, TypeVar
 
 __all__ = ["Checkpoints", "SupersededError", "Worker", "join"]
 
 _PROGRESS_INTERVAL_S = 0.1
 _PATIENCE_S = 1.0
 _MAX_LINE = 64
+_MAX_STEP = 999_999_999_999
 
+_State = TypeVar("_State")
 _flags: "dict[str, Any]" = {}
 
 
@@ -140,7 +142,7 @@ class Checkpoints:
     """What a job has saved in one folder, a file for each checkpoint. All ranks may read, rank 0 alone saves.
 
         checkpoints = muster_worker.Checkpoints("/shared/demo", worker.round)
-        state = next((torch.load(path) for path in checkpoints.newest_first()), None)
+        state = checkpoints.load(torch.load)  # None if there is none
         checkpoints.save(step, lambda file: torch.save(state, file))
 
     A world that was cut off from the others may go on saving after the next one has begun. So a file's name tells the run
@@ -149,7 +151,9 @@ class Checkpoints:
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", launch_round: int, keep: int = 2, suffix: str = ".pt") -> None:
-        """`launch_round` is Worker.round; the newest `keep` (1 or more) files stay. Makes the folder; raises OSError."""
+        """`launch_round` is Worker.round; the newest `keep` (1 or more) files stay. Makes the folder; raises OSError,
+        ValueError."""
+        _refuse_unless_number("launch_round", launch_round)
         if keep < 1:
             raise ValueError(f"keep={keep}: expected 1 or more, since what is being replaced must not be the last")
         self._folder, self._keep, self._suffix = pathlib.Path(folder), keep, suffix
@@ -157,12 +161,28 @@ class Checkpoints:
         self.run = (1 + max((key[0] for key, _ in self._found()), default=0), launch_round)
 
     def newest_first(self) -> "list[pathlib.Path]":
-        """Whole files only."""
+        """Whole files only. Any of them may be gone before it is opened, once another run saves: hence load()."""
         return [path for _, path in self._found()]
+
+    def load(self, read: "Callable[[pathlib.Path], _State]") -> "_State | None":
+        """What `read` makes of the newest; None if there is none. If that is gone when it is opened (FileNotFoundError),
+        since another run has saved and keeps newer ones only, the newest that is there by then is read. Raises what
+        `read` raises otherwise."""
+        listed = self.newest_first()
+        while listed:
+            try:
+                return read(listed[0])
+            except FileNotFoundError:
+                before, listed = listed, self.newest_first()
+                if listed == before:
+                    raise
+        return None
 
     def save(self, step: int, write: "Callable[[BinaryIO], object]") -> pathlib.Path:
         """Has `write` fill a new file, which is whole and on disk when this returns; older ones than `keep` are removed.
-        Raises SupersededError; OSError, or what `write` raises: then all that was saved before is still there."""
+        Raises ValueError for a step that is none (0 to 999999999999); SupersededError; OSError, or what `write` raises:
+        then all that was saved before is still there."""
+        _refuse_unless_number("step", step, _MAX_STEP)
         self._refuse_if_superseded()
         path = self._folder / f"step-{step:012d}-generation-{self.run[0]}-round-{self.run[1]}{self._suffix}"
         unfinished = path.with_name(path.name + ".new")
@@ -181,11 +201,11 @@ class Checkpoints:
         return path
 
     def _found(self, ending: str = "") -> "list[tuple[tuple[int, int, int], pathlib.Path]]":
-        """((generation, round, step), path), newest first."""
+        """((generation, round, step), path), newest first; regular files only."""
         form = re.compile(r"step-(\d+)-generation-(\d+)-round-(\d+)" + re.escape(self._suffix + ending))
-        names = ((form.fullmatch(name), name) for name in os.listdir(self._folder))
-        return sorted((((int(match[2]), int(match[3]), int(match[1])), self._folder / name) for match, name in names if match),
-                      reverse=True)
+        names = ((form.fullmatch(name), self._folder / name) for name in os.listdir(self._folder))
+        return sorted((((int(match[2]), int(match[3]), int(match[1])), path) for match, path in names
+                       if match and path.is_file()), reverse=True)
 
     def _refuse_if_superseded(self) -> None:
         (generation, launch_round, _), path = next(iter(self._found()), ((*self.run, 0), None))
@@ -223,6 +243,12 @@ def _sync_folder(folder: pathlib.Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _refuse_unless_number(name: str, value: object, most: "int | None" = None) -> None:
+    """A bool is none, though Python takes it for one."""
+    if type(value) is not int or value < 0 or (most is not None and value > most):
+        raise ValueError(f"{name}={value!r}: expected an int from 0 " + (f"to {most}" if most else "on"))
 
 
 def _number(environment: "os._Environ[str] | dict[str, str]", name: str, default: int) -> int:
