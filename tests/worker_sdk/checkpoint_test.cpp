@@ -120,21 +120,33 @@ TEST(Checkpoint, TheSameStepAgainReplacesIt) {
   EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000005"));
 }
 
-TEST(Checkpoint, LeftoversOfDeadWritersGoThoseOfLivingStay) {
+TEST(Checkpoint, WhatOlderRunsLeftGoesOnceANewerOneHasSavedAndWhatANewerOneWritesStays) {
   const TemporaryFolder folder;
-  const pid_t dead = ::fork();
-  if (dead == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
-  const auto dead_name = ".tmp-step-000000000001-" + std::to_string(dead);
-  const auto own_name = ".tmp-step-000000000002-" + std::to_string(::getpid());
-  const auto living_name = ".tmp-step-000000000003-" + std::to_string(::getppid());
-  for (const auto& name : {dead_name, own_name, living_name})
+  for (const auto* name : {".tmp-step-000000000001-run-1", ".tmp-begun-run-1", ".tmp-step-000000000002-run-2",
+                           ".tmp-mark-0123456789abcdef-run-1"})
     fs::create_directories(folder.path() / name / "x");
   CheckpointStore store(folder.path());
   Model model;
   EXPECT_FALSE(store.load_newest(model.tensors())) << "a leftover is not a checkpoint";
+  EXPECT_THAT(names(folder.path()), testing::SizeIs(5)) << "its own note, and who writes there may be alive";
+  const auto newer = folder.path() / ".tmp-step-000000000009-run-4";
+  fs::create_directories(newer);
   save(store, model, 4);
-  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000004", living_name));
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000004", newer.filename().string()));
+}
+
+// Until one of them has saved, nothing else tells them apart: a daemon that lost its memory counts its rounds anew.
+TEST(Checkpoint, D3_OfTwoRunsThatBeganBeforeAnybodySavedTheLaterIsNewerWhateverItsRound) {
+  const TemporaryFolder folder;
+  Model model;
+  CheckpointStore cut_off(folder.path() / "ckpt", {.round = 5});
+  EXPECT_FALSE(cut_off.load_newest(model.tensors()));
+  CheckpointStore next(folder.path() / "ckpt", {.round = 1});
+  EXPECT_FALSE(next.load_newest(model.tensors()));
+  next.save(7, model.tensors(), {});
+  EXPECT_THAT([&] { cut_off.save(90, model.tensors(), {}); },
+              testing::ThrowsMessage<SupersededError>(testing::HasSubstr("and saved step 7; what round 5")));
+  EXPECT_EQ(CheckpointStore(folder.path() / "ckpt").load_newest(model.tensors())->step, 7);
 }
 
 TEST(Checkpoint, OtherNamesAreLeftAlone) {

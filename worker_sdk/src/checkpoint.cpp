@@ -1,7 +1,8 @@
 #include "muster/worker/checkpoint.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
+
+#include <utility>
 
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/checkpoint_reader.hpp"
@@ -51,18 +52,18 @@ fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> ten
   check_step(step);
   for (const auto& tensor : tensors) check_shape(tensor.name, tensor.shape, tensor.type);
   make_folder(folder_);
-  remove_leftovers(folder_);
-  const auto temporary = folder_ / temporary_name(step, ::getpid());
+  if (!lineage_) lineage_ = begin_run(folder_, checkpoints_in(folder_), options_, lineage_);
+  const auto temporary = folder_ / temporary_name(step, lineage_->generation);
   try {
+    remove_tree(temporary);  // of a run whose generation could not be noted
     make_folder(temporary);
-    if (!lineage_) lineage_ = next_lineage(checkpoints_in(folder_), options_);
     CheckpointIndex index{.step = step, .lineage = *lineage_, .facts = facts, .parts = {}, .tensors = {}};
     index.parts.push_back(write_part(temporary, 0, 1, tensors));
     for (const auto& tensor : tensors) index.tensors.push_back(tensor_in_part(tensor, 0));
     write_index(temporary, index);
     return publish_checkpoint(temporary, folder_, index, options_.keep_last);
   } catch (const CheckpointError&) {
-    remove_tree(temporary);
+    remove_leftovers(folder_, lineage_->generation);
     throw;
   }
 }
@@ -74,9 +75,12 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const Ten
   for (;;) {
     const auto found = checkpoints_in(folder_);
     const auto steps = steps_of(found);
-    if (!steps.empty() && steps == before) throw none_usable(folder_, skipped);
+    if (!steps.empty() && steps == before) {
+      forget_run(folder_, *std::exchange(lineage_, std::nullopt));
+      throw none_usable(folder_, skipped);
+    }
     before = steps;
-    lineage_ = next_lineage(found, options_);
+    lineage_ = begin_run(folder_, found, options_, lineage_);
     if (steps.empty()) return std::nullopt;
     skipped.clear();
     for (auto step : steps) {

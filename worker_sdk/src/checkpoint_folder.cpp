@@ -1,15 +1,15 @@
 #include "worker_sdk/src/checkpoint_folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
 
 #include "base/endpoint.hpp"
+#include "base/unique_fd.hpp"
 #include "worker_sdk/src/files.hpp"
 #include "worker_sdk/src/told.hpp"
 
@@ -20,26 +20,31 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view temporary_prefix = ".tmp-";
+constexpr std::string_view of_run = "-run-";
+constexpr std::int64_t max_generation = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr const char* index_name = "index.json";
 constexpr std::size_t max_named_steps = 3;  ///< of those that one reason keeps from use
 
 /// Nothing: it is no temporary name.
-std::optional<pid_t> writer_of(const std::string& name) {
-  if (!name.starts_with(temporary_prefix)) return std::nullopt;
-  const auto pid = parse_integer(name.substr(name.rfind('-') + 1), 1, std::numeric_limits<pid_t>::max());
-  if (!pid) return std::nullopt;
-  return static_cast<pid_t>(*pid);
+std::optional<std::int64_t> generation_of(const std::string& name) {
+  const auto place = name.rfind(of_run);
+  if (!name.starts_with(temporary_prefix) || place == std::string::npos) return std::nullopt;
+  const auto generation = parse_integer(name.substr(place + of_run.size()), 0, max_generation);
+  if (!generation) return std::nullopt;
+  return static_cast<std::int64_t>(*generation);
 }
 
-bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
+std::string begun_name(std::int64_t generation) {
+  return fmt::format("{}begun{}{}", temporary_prefix, of_run, generation);
+}
 
 /// Removes all but the `keep` newest up to `step`. One of a later step was not usable when this run was resumed, or is
 /// of a run that was superseded; it stays, because only its owner knows what it is worth, and it counts for nothing.
 void prune(const fs::path& folder, const std::vector<StoredCheckpoint>& newest_first, std::int64_t step,
-           int keep) {
+           std::int64_t generation, int keep) {
   for (const auto& old : newest_first) {
     if (old.step > step || keep-- > 0) continue;
-    const auto doomed = folder / temporary_name(old.step, ::getpid());
+    const auto doomed = folder / temporary_name(old.step, generation);
     rename_path(folder / step_name(old.step), doomed);
     remove_tree(doomed);
   }
@@ -77,16 +82,23 @@ SupersededError superseded(const fs::path& folder, std::int64_t step, const Line
                   same_job ? "" : " (two jobs need two folders)"));
 }
 
+void refuse_newer(const fs::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
+                  const Lineage& own) {
+  for (const auto& found : checkpoints)
+    if (found.lineage && found.lineage->is_newer_than(own))
+      throw superseded(folder, found.step, *found.lineage, own);
+}
+
 }  // namespace
 
 std::string step_name(std::int64_t step) { return fmt::format("{}{:012}", step_prefix, step); }
 
-std::string temporary_name(std::int64_t step, pid_t writer) {
-  return fmt::format("{}{}-{}", temporary_prefix, step_name(step), writer);
+std::string temporary_name(std::int64_t step, std::int64_t generation) {
+  return fmt::format("{}{}{}{}", temporary_prefix, step_name(step), of_run, generation);
 }
 
-std::string temporary_mark_name(std::uint64_t number, pid_t writer) {
-  return fmt::format("{}mark-{:016x}-{}", temporary_prefix, number, writer);
+std::string temporary_mark_name(std::uint64_t number, std::int64_t generation) {
+  return fmt::format("{}mark-{:016x}{}{}", temporary_prefix, number, of_run, generation);
 }
 
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -121,18 +133,37 @@ std::vector<std::int64_t> steps_of(const std::vector<StoredCheckpoint>& checkpoi
   return steps;
 }
 
-Lineage next_lineage(const std::vector<StoredCheckpoint>& checkpoints, const CheckpointOptions& options) {
+Lineage begin_run(const fs::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
+                  const CheckpointOptions& options, const std::optional<Lineage>& begun) {
   std::int64_t newest = 0;
   for (const auto& one : checkpoints)
     if (one.lineage) newest = std::max(newest, one.lineage->generation);
-  return {.generation = newest + 1,
-          .round = options.round ? *options.round : told_number("MUSTER_ROUND", 0),
-          .job = told_text("TORCHELASTIC_RUN_ID")};
+  if (begun && begun->generation >= newest) return *begun;
+  for (const auto& name : names_in(folder)) newest = std::max(newest, generation_of(name).value_or(0));
+  Lineage own{.generation = newest + 1,
+              .round = options.round ? *options.round : told_number("MUSTER_ROUND", 0),
+              .job = told_text("TORCHELASTIC_RUN_ID")};
+  try {
+    make_folder(folder);
+  } catch (const CheckpointError&) {  // who cannot write here hears of it when it saves
+  }
+  const auto note = [&] {
+    const auto path = folder / begun_name(own.generation);
+    return UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  };
+  while (!note() && errno == EEXIST) ++own.generation;  // another run begins at the same moment
+  return own;
 }
 
-void remove_leftovers(const fs::path& folder) {
+void forget_run(const fs::path& folder, const Lineage& begun) {
+  std::error_code ignored;
+  fs::remove(folder / begun_name(begun.generation), ignored);
+}
+
+void remove_leftovers(const fs::path& folder, std::int64_t generation) {
   for (const auto& name : names_in(folder))
-    if (const auto writer = writer_of(name); writer && (*writer == ::getpid() || is_gone(*writer)))
+    if (const auto left_by = generation_of(name);
+        left_by && *left_by <= generation && name != begun_name(generation))
       remove_tree(folder / name);
 }
 
@@ -183,12 +214,14 @@ std::string read_index_text(const fs::path& checkpoint) {
   return text;
 }
 
+void refuse_if_superseded(const fs::path& folder, const Lineage& own) {
+  refuse_newer(folder, checkpoints_in(folder), own);
+}
+
 fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, const CheckpointIndex& index,
                             int keep_last) {
   auto stored = checkpoints_in(folder);
-  for (const auto& found : stored)
-    if (found.lineage && found.lineage->is_newer_than(index.lineage))
-      throw superseded(folder, found.step, *found.lineage, index.lineage);
+  refuse_newer(folder, stored, index.lineage);
   sync_folder(temporary);
   const auto place = folder / step_name(index.step);
   if (fs::exists(fs::symlink_status(place))) {
@@ -203,8 +236,10 @@ fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, c
   }
   sync_folder(folder);
   remove_tree(temporary);  // what was replaced
-  prune(folder, with(std::move(stored), {index.step, index.lineage}), index.step, keep_last);
-  remove_leftovers(folder);
+  prune(folder, with(std::move(stored), {index.step, index.lineage}), index.step, index.lineage.generation,
+        keep_last);
+  remove_leftovers(folder, index.lineage.generation);
+  forget_run(folder, index.lineage);  // its checkpoint tells of it
   return place;
 }
 

@@ -1,11 +1,13 @@
 // The folder that holds a run's checkpoints: their names, what is written before it has one, what is kept.
 //
-//   step-<12 digits>            a whole checkpoint
-//   .tmp-step-<12 digits>-<pid> one that is being written, or what a writer that died has left; of no worth
-//   .tmp-mark-<16 digits>-<pid> for a moment, to see whether other ranks find it; of no worth
+//   step-<12 digits>                        a whole checkpoint
+//   .tmp-begun-run-<generation>             this run has begun; gone once it, or a later one, has saved
+//   .tmp-step-<12 digits>-run-<generation>  one that is being written, or what a run that died has left; of no worth
+//   .tmp-mark-<16 digits>-run-<generation>  for a moment, to see whether other ranks find it; of no worth
+//
+// Whether a writer still lives cannot be known from another machine, nor out of a container. But what older runs have
+// left is of no worth once a newer one has saved.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -20,8 +22,8 @@ namespace muster::worker {
 constexpr std::int64_t max_checkpoint_step = 999'999'999'999;
 
 std::string step_name(std::int64_t step);
-std::string temporary_name(std::int64_t step, pid_t writer);
-std::string temporary_mark_name(std::uint64_t number, pid_t writer);
+std::string temporary_name(std::int64_t step, std::int64_t generation);
+std::string temporary_mark_name(std::uint64_t number, std::int64_t generation);
 /// Nothing for a name that is not a checkpoint's.
 std::optional<std::int64_t> step_of(const std::string& name);
 
@@ -36,11 +38,18 @@ void sort_newest_first(std::vector<StoredCheckpoint>& checkpoints);
 std::vector<StoredCheckpoint> checkpoints_in(const std::filesystem::path& folder);
 std::vector<std::int64_t> steps_of(const std::vector<StoredCheckpoint>& checkpoints);
 
-/// Of a run that begins now, from these; the round as the options or the launcher say.
-Lineage next_lineage(const std::vector<StoredCheckpoint>& checkpoints, const CheckpointOptions& options);
+/// Of a run that begins now and sees these checkpoints there: a generation that no other run has, which is noted in the
+/// folder (made, if it can be); the round as the options or the launcher say. `begun`, if none of them is newer.
+Lineage begin_run(const std::filesystem::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
+                  const CheckpointOptions& options, const std::optional<Lineage>& begun);
+/// It is noted no longer that it has begun.
+void forget_run(const std::filesystem::path& folder, const Lineage& begun);
 
-/// Of processes that are gone, and of this one.
-void remove_leftovers(const std::filesystem::path& folder);
+/// Of this run and older ones; nothing of this run's may be under way. That it has begun stays noted.
+void remove_leftovers(const std::filesystem::path& folder, std::int64_t generation);
+
+/// Throws SupersededError if a newer run has saved into the folder.
+void refuse_if_superseded(const std::filesystem::path& folder, const Lineage& own);
 
 struct SkippedCheckpoint {
   std::int64_t step = 0;
@@ -61,7 +70,7 @@ void write_index(const std::filesystem::path& checkpoint, const CheckpointIndex&
 std::string read_index_text(const std::filesystem::path& checkpoint);
 
 /// Makes the finished folder `temporary`, with its index, visible as the checkpoint of the index's step, removes what
-/// it replaces, and all but the `keep_last` newest. All of it is on disk before and after. Returns its path. Throws
+/// it replaces, leftovers, and all but the `keep_last` newest. All of it is on disk before and after. Returns its path. Throws
 /// SupersededError if a newer run has saved into the folder; `temporary` is left then.
 std::filesystem::path publish_checkpoint(const std::filesystem::path& temporary,
                                          const std::filesystem::path& folder, const CheckpointIndex& index,

@@ -78,7 +78,7 @@ PendingSave::Done PendingSave::write_part() {
     make_folder(task_.folder);
     make_folder(task_.temporary);
     const auto name = part_name(*task_.part, task_.index.parts.size());
-    remove_tree(task_.temporary / name);  // of a process that had this one's id
+    remove_tree(task_.temporary / name);  // of a run whose generation could not be noted
     const bool modest = task_.urgency == Urgency::background;
     FileWriter file(task_.temporary / name,
                     modest ? FileWriter::Through::direct : FileWriter::Through::page_cache,
@@ -100,8 +100,10 @@ PendingSave::Done PendingSave::publish() const {
     make_folder(task_.temporary);  // nobody has, if there are no tensors
     for (std::size_t part = 0; part < writers_.size(); ++part)
       if (auto missing = missing_part(task_.temporary, task_.index.parts[part], writers_[part]);
-          !missing.empty())
+          !missing.empty()) {
+        refuse_if_superseded(task_.folder, task_.index.lineage);  // who has saved since has removed it
         return {{}, std::move(missing)};
+      }
     write_index(task_.temporary, task_.index);
     publish_checkpoint(task_.temporary, task_.folder, task_.index, task_.keep_last);
     return {};
@@ -188,13 +190,17 @@ std::string PendingSave::first_error() {
 void PendingSave::remove_what_was_written() {
   pace_.hurry();
   if (job_.valid()) job_.wait();
-  std::error_code ignored;  // what made the save fail is told; the litter is removed when the next run starts
+  std::error_code ignored;  // what made the save fail is told; the litter goes with the next save
   if (task_.part) fs::remove(task_.temporary / part_name(*task_.part, task_.index.parts.size()), ignored);
   group_.barrier()->wait();
-  if (group_.rank() == 0)
-    fs::remove_all(task_.temporary, ignored);
-  else
+  if (group_.rank() != 0) {
     fs::remove(task_.temporary, ignored);  // if nothing is left in it
+  } else {
+    try {
+      remove_leftovers(task_.folder, task_.index.lineage.generation);
+    } catch (const CheckpointError&) {
+    }
+  }
   group_.barrier()->wait();
 }
 

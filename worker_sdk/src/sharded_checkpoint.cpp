@@ -77,7 +77,7 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorSlice> slices;
   std::vector<std::vector<TensorSlice>> by_rank;
   SlicePlan plan;
-  pid_t writer = 0;                ///< rank 0's, in the names of what is not published yet
+  bool is_first = false;           ///< rank 0, which publishes
   std::optional<Lineage> lineage;  ///< of what is saved, once it is settled
   Snapshot snapshot;
   std::unique_ptr<PendingSave> pending;
@@ -86,6 +86,8 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorRef> own_rows() const;
   std::string why_not_shared() const;
   std::vector<std::int64_t> look();
+  void forget();
+  [[noreturn]] void give_up(const CheckpointError& error);
   SaveTask task(std::int64_t step, const Facts& facts) const;
   std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
   struct NeededPart {
@@ -103,13 +105,8 @@ struct ShardedCheckpoint::Impl {
 
 /// Everyone learns what everyone holds.
 void ShardedCheckpoint::Impl::agree() {
-  if (group.rank() == 0) {
-    // If the folder cannot be read, the first load or save says so.
-    (void)error_of([&] { remove_leftovers(folder); });
-  }
   for (const auto& text : exchange_texts(group, encode_slices(slices)))
     by_rank.push_back(decode_slices(text));
-  writer = std::stoi(broadcast_text(group, std::to_string(::getpid()), 0));
   plan = plan_slices(by_rank);
 }
 
@@ -126,21 +123,19 @@ std::string ShardedCheckpoint::Impl::why_not_shared() const {
   const auto& parts = plan.part_of_rank;
   if (std::none_of(parts.begin() + 1, parts.end(), [](const auto& part) { return part.has_value(); }))
     return {};
-  return worker::why_not_shared(group, folder, parts[static_cast<std::size_t>(group.rank())].has_value());
+  return worker::why_not_shared(group, folder, lineage->generation,
+                                parts[static_cast<std::size_t>(group.rank())].has_value());
 }
 
 SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) const {
-  SaveTask task{.folder = folder,
-                .temporary = folder / temporary_name(step, writer),
-                .keep_last = options.keep_last,
-                .index = {.step = step,
-                          .lineage = lineage.value_or(Lineage()),
-                          .facts = facts,
-                          .parts = {},
-                          .tensors = plan.tensors},
-                .part = plan.part_of_rank[static_cast<std::size_t>(group.rank())],
-                .tensors = own_rows(),
-                .share = share_of(options)};
+  SaveTask task{
+      .folder = folder,
+      .temporary = folder / temporary_name(step, lineage->generation),
+      .keep_last = options.keep_last,
+      .index = {.step = step, .lineage = *lineage, .facts = facts, .parts = {}, .tensors = plan.tensors},
+      .part = plan.part_of_rank[static_cast<std::size_t>(group.rank())],
+      .tensors = own_rows(),
+      .share = share_of(options)};
   for (std::size_t part = 0; part < plan.parts; ++part)
     task.index.parts.push_back({part_name(part, plan.parts), 0, {}});
   return task;
@@ -149,12 +144,16 @@ SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) co
 /// What rank 0 sees in the folder, newest first; with it this run's place among those that saved there is settled.
 std::vector<std::int64_t> ShardedCheckpoint::Impl::look() {
   std::vector<StoredCheckpoint> found;
+  Lineage next{.job = told_text("TORCHELASTIC_RUN_ID")};
   std::string error;
-  if (group.rank() == 0) error = error_of([&] { found = checkpoints_in(folder); });
+  if (group.rank() == 0)
+    error = error_of([&] {
+      found = checkpoints_in(folder);
+      next = begin_run(folder, found, options, lineage);
+    });
   error = broadcast_text(group, error, 0);
   if (!error.empty()) throw CheckpointError(error);
   auto steps = steps_of(found);
-  auto next = next_lineage(found, options);
   std::array<std::int64_t, 3> numbers{static_cast<std::int64_t>(steps.size()), next.generation, next.round};
   group.broadcast(buffer_of(std::span<std::int64_t>(numbers)), 0)->wait();
   next.generation = numbers[1];
@@ -163,6 +162,17 @@ std::vector<std::int64_t> ShardedCheckpoint::Impl::look() {
   steps.resize(static_cast<std::size_t>(numbers[0]));
   if (!steps.empty()) group.broadcast(buffer_of(std::span(steps)), 0)->wait();
   return steps;
+}
+
+/// This run does not begin, or is over.
+void ShardedCheckpoint::Impl::forget() {
+  if (is_first && lineage) forget_run(folder, *lineage);
+  lineage.reset();
+}
+
+void ShardedCheckpoint::Impl::give_up(const CheckpointError& error) {
+  forget();
+  throw error;
 }
 
 std::optional<SaveOutcome> ShardedCheckpoint::Impl::end_if_known(std::optional<SaveOutcome> outcome) {
@@ -272,6 +282,7 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
                                         .slices = std::move(slices),
                                         .by_rank = {},
                                         .plan = {},
+                                        .is_first = group.rank() == 0,
                                         .lineage = {},
                                         .snapshot = {},
                                         .pending = {}})) {
@@ -283,7 +294,10 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
   impl_->agree();
 }
 
-ShardedCheckpoint::~ShardedCheckpoint() = default;
+ShardedCheckpoint::~ShardedCheckpoint() {
+  impl_->pending.reset();
+  impl_->forget();
+}
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
   std::vector<SkippedCheckpoint> skipped;
@@ -292,7 +306,7 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
   for (auto steps = impl_->look(); steps.empty() || steps != before; steps = impl_->look()) {
     if (steps.empty()) {
       // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
-      if (const auto apart = impl_->why_not_shared(); !apart.empty()) throw CheckpointError(apart);
+      if (const auto apart = impl_->why_not_shared(); !apart.empty()) impl_->give_up(CheckpointError(apart));
       return std::nullopt;
     }
     skipped.clear();
@@ -300,7 +314,8 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
     before = std::move(steps);
   }
   const auto apart = impl_->why_not_shared();
-  throw apart.empty() ? none_usable(impl_->folder, skipped) : none_usable(impl_->folder, skipped, apart);
+  impl_->give_up(apart.empty() ? none_usable(impl_->folder, skipped)
+                               : none_usable(impl_->folder, skipped, apart));
 }
 
 const Lineage& ShardedCheckpoint::lineage() const {

@@ -56,13 +56,13 @@ Sight look_until(const fs::path& folder, const std::string& name, const auto& ac
 
 bool is_not_there(const Sight& sight) { return sight.error == ENOENT || sight.error == ENOTDIR; }
 
-/// A file under a name that nobody has looked for yet; gone with its owner, or with the leftovers of a dead process.
+/// A file under a name that nobody has looked for yet; gone with its owner, or with the run's leftovers.
 class Mark {
  public:
-  explicit Mark(const fs::path& folder) {
+  Mark(const fs::path& folder, std::int64_t generation) {
     std::random_device random;
     const auto number = (std::uint64_t{random()} << 32) | random();
-    auto name = temporary_mark_name(number, ::getpid());
+    auto name = temporary_mark_name(number, generation);
     const auto path = folder / name;
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd) return;
@@ -72,7 +72,7 @@ class Mark {
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
   ~Mark() {
-    std::error_code ignored;  // it is of no worth, and goes when the next run starts
+    std::error_code ignored;  // it is of no worth, and goes with the leftovers
     if (!path_.empty()) fs::remove(path_, ignored);
   }
   const std::string& name() const { return name_; }  ///< empty: it could not be made
@@ -98,9 +98,9 @@ std::string missing_part(const fs::path& checkpoint, const IndexedPart& part, in
   return {};
 }
 
-std::string why_not_shared(ProcessGroup& group, const fs::path& folder, bool looks) {
+std::string why_not_shared(ProcessGroup& group, const fs::path& folder, std::int64_t generation, bool looks) {
   std::optional<Mark> mark;
-  if (group.rank() == 0) mark.emplace(folder);
+  if (group.rank() == 0) mark.emplace(folder, generation);
   const auto name = broadcast_text(group, mark ? mark->name() : std::string(), 0);
   if (name.empty()) return {};
   std::vector<std::int64_t> apart(static_cast<std::size_t>(group.size()));

@@ -18,6 +18,7 @@ std::string missing_part(const std::filesystem::path& checkpoint, const IndexedP
 /// Collective: the same answer on every rank. "FOLDER: ranks 1, 2 do not see what rank 0 writes there: ..." of those
 /// that call with `looks`. Nothing if there are none, or if it cannot be told: rank 0 has no such folder or may not
 /// write into it.
-std::string why_not_shared(ProcessGroup& group, const std::filesystem::path& folder, bool looks);
+std::string why_not_shared(ProcessGroup& group, const std::filesystem::path& folder, std::int64_t generation,
+                           bool looks);
 
 }  // namespace muster::worker
