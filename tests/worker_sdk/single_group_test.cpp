@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "worker_sdk/src/arguments.hpp"
+
 namespace muster::worker {
 namespace {
 
@@ -38,6 +40,20 @@ TEST(SingleGroup, RefusesWhatABiggerGroupWould) {
   EXPECT_THROW((void)group->send(buffer(two), 1), std::invalid_argument);
   EXPECT_THROW((void)group->broadcast({.count = 2}, 0), std::invalid_argument);
   EXPECT_THROW((void)group->all_gather(buffer(two), {.count = 2}), std::invalid_argument);
+  const std::size_t bytes_wrap = (std::size_t{1} << 62) + 2;  // times 4 they are 8 again
+  EXPECT_THROW((void)group->broadcast({two.data(), bytes_wrap}, 0), std::invalid_argument);
+}
+
+// A sum or a product that wraps around would let memory be written that nobody has.
+TEST(Arguments, CountsThatCannotBeCountedAreRefused) {
+  std::vector<float> two(2);
+  const std::size_t most = ~std::size_t{0};
+  const std::vector<std::size_t> wrap{2, most, 1};
+  EXPECT_THROW(check_uneven(buffer(two), buffer(two), wrap, 0, 3), std::invalid_argument);
+  const std::vector<std::size_t> good{2, 0, 0};
+  EXPECT_NO_THROW(check_uneven(buffer(two), buffer(two), good, 0, 3));
+  EXPECT_THROW(check_parts("x", buffer(two), {two.data(), (most >> 1) + 2}, 2), std::invalid_argument);
+  EXPECT_NO_THROW(check_parts("x", buffer(two), {two.data(), 1}, 2));
 }
 
 }  // namespace

@@ -264,6 +264,21 @@ TEST(Worker, SubGroupsOfAnyNameKeepApart) {
   }
 }
 
+TEST(Worker, GroupsOfOtherRanksMayHaveTheSameName) {
+  std::vector<std::string> low;
+  std::vector<std::string> high;
+  for (int i = 0; i < 10; ++i) {
+    low.push_back("pair" + std::to_string(i) + "=0,1");
+    high.push_back("pair" + std::to_string(i) + "=2,3");
+  }
+  Job job("group", {low, low, high, high});
+  for (int rank : {0, 1, 2, 3}) {
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(job[rank].line(), "pair" + std::to_string(i) + (rank < 2 ? " 1" : " 5"));
+    EXPECT_EQ(job[rank].exit_code(), 0) << job[rank].errors();
+  }
+}
+
 TEST(Worker, AListThatCannotBeRightIsRefusedAtOnce) {
   const auto start = steady_clock::now();
   for (const auto& [list, why] : std::vector<std::pair<std::string, std::string>>{

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include <limits>
 #include <stdexcept>
 
 #include "worker_sdk/src/operation.hpp"
@@ -10,6 +10,8 @@
 
 namespace muster::worker {
 namespace {
+
+constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
 
 [[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument(why); }
 
@@ -21,6 +23,8 @@ void check_same_type(const char* name, const Buffer& a, const Buffer& b) {
 
 void check_memory(const Buffer& buffer, Takes takes) {
   if (buffer.count == 0) return;
+  if (buffer.count > most_bytes / size_of(buffer.type))
+    refuse(fmt::format("{}: more bytes than memory can have", text_of(buffer)));
   if (!buffer.data) refuse(fmt::format("{} at a null pointer", text_of(buffer)));
   if (buffer.place == Place::device && takes == Takes::host)
     refuse(fmt::format(
@@ -45,7 +49,8 @@ void check_reduce(const Buffer& buffer, ReduceOp op) {
 
 void check_parts(const char* name, const Buffer& whole, const Buffer& part, int size) {
   check_same_type(name, whole, part);
-  if (whole.count != part.count * static_cast<std::size_t>(size))
+  const auto parts = static_cast<std::size_t>(size);
+  if (whole.count / parts != part.count || whole.count % parts != 0)
     refuse(fmt::format("{}: {} elements are not {} times {}", name, whole.count, size, part.count));
 }
 
@@ -58,9 +63,12 @@ void check_uneven(const Buffer& input, const Buffer& output, std::span<const std
   if (counts[static_cast<std::size_t>(rank)] != input.count)
     refuse(fmt::format("{}: the input has {} elements, counts[{}] is {}", name, input.count, rank,
                        counts[static_cast<std::size_t>(rank)]));
-  const auto total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  if (total != output.count)
-    refuse(fmt::format("{}: the output has {} elements, the counts add up to {}", name, output.count, total));
+  std::size_t total = 0;
+  bool counted = true;
+  for (const auto count : counts) counted = counted && !__builtin_add_overflow(total, count, &total);
+  if (!counted || total != output.count)
+    refuse(fmt::format("{}: the output has {} elements, the counts add up to {}", name, output.count,
+                       counted ? std::to_string(total) : "more than can be counted"));
 }
 
 }  // namespace muster::worker

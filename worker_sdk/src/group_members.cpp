@@ -50,6 +50,10 @@ std::string members_prefix(const std::string& group) {
   return prefix;
 }
 
+std::string connecting_prefix(const std::string& group, std::span<const int> ranks) {
+  return fmt::format("{}/from/{}", members_prefix(group), ranks.front());
+}
+
 std::string list_text(std::span<const int> ranks) { return fmt::format("[{}]", fmt::join(ranks, ", ")); }
 
 void leave_members(KeyValueStore& store, const std::string& group, std::span<const int> ranks, int own) {

@@ -16,6 +16,10 @@ void check_members(const std::string& group, std::span<const int> ranks, int own
 /// Of this group's keys in the store: no name gives keys that are another group's.
 std::string members_prefix(const std::string& group);
 
+/// Of the keys by which these ranks connect: others may call a group of theirs the same. Lists with a first rank in common
+/// are compared before.
+std::string connecting_prefix(const std::string& group, std::span<const int> ranks);
+
 /// "[0, 2]".
 std::string list_text(std::span<const int> ranks);
 

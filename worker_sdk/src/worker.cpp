@@ -227,7 +227,7 @@ ProcessGroup& Worker::sub_group(const std::string& name, std::span<const int> ra
     }
   }
   // All have come: they have the whole time again to connect.
-  made.group = impl_->make_group(environment_, members_of(members_prefix(name), name, ranks, own),
+  made.group = impl_->make_group(environment_, members_of(connecting_prefix(name, ranks), name, ranks, own),
                                  impl_->join_deadline());
   made.ranks.assign(ranks.begin(), ranks.end());
   return *made.group;

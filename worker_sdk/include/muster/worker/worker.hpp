@@ -53,9 +53,10 @@ class Worker {
   ProcessGroup& cross_node_group();
 
   /// The group of these ranks of the world (ascending, this one among them), made at the first call with this `name` by
-  /// these ranks alone; a rank's place in the list is its rank in the group. Messages name world ranks. Throws
-  /// std::invalid_argument for a list that cannot be right, on all ranks that come if theirs differ, and for a name that
-  /// has stood for another list or was refused for lists that differed; else as process_group() does.
+  /// these ranks alone; a rank's place in the list is its rank in the group. Other ranks may use the same name for a
+  /// group of their own. Messages name world ranks. Throws std::invalid_argument for a list that cannot be right, on each
+  /// rank in whose list another one has a different list, and for a name that has stood for another list or was refused
+  /// for lists that differed; else as process_group() does.
   ProcessGroup& sub_group(const std::string& name, std::span<const int> ranks);
 
   // Before the set of nodes changes, muster asks the workers to save, waits until they have, and starts the next round
