@@ -6,6 +6,7 @@ size. A sample's number decides what it is, so no data set is needed. The metric
 """
 
 import argparse
+import io
 import json
 import os
 import re
@@ -75,8 +76,9 @@ class State:
         return sorted(filter(key_of, os.listdir(self._folder)), key=key_of, reverse=True)
 
     def save(self):
+        """False if that could not be done: training goes on with what was saved before."""
         if dist.get_rank() != 0:
-            return
+            return True
         if newer := [name for name in self.names() if key_of(name)[:2] > self.run]:
             self._metrics.write("superseded", step=self.step, why=newer[0])
             raise Superseded(f"round {key_of(newer[0])[1]} has gone on and saved {newer[0]}; what round {self.run[1]} "
@@ -84,14 +86,24 @@ class State:
         generation, launch_round = self.run
         path = os.path.join(self._folder, f"step-{self.step:08d}-generation-{generation}-round-{launch_round}")
         try:
+            # PyTorch 1 says nothing of a disk that is full, or ends the process: it writes to memory here.
+            state = io.BytesIO()
             torch.save({"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "step": self.step,
-                        "position": self.position}, path + ".new")
+                        "position": self.position}, state)
+            with open(path + ".new", "wb") as f:
+                f.write(state.getbuffer())
+                f.flush()
+                os.fsync(f.fileno())
             os.replace(path + ".new", path)
-        except (OSError, RuntimeError) as error:
+        except OSError as error:
+            if os.path.exists(path + ".new"):
+                os.unlink(path + ".new")
             print(f"checkpoint of step {self.step} not saved: {error}; training goes on", flush=True)
             self._metrics.write("checkpoint_failed", step=self.step, why=str(error))
+            return False
         for old in self.names()[3:]:
             os.unlink(os.path.join(self._folder, old))
+        return True
 
     def load(self):
         """By rank 0, which tells the others: the run whose checkpoint it is or None, and why newer ones were left out."""
@@ -142,14 +154,12 @@ def train(options, worker, model, state, optimizer, metrics):
         metrics.write("step", step=state.step, epoch=0, loss=loss.item())
         if worker:
             worker.progress(state.step)
-        if state.step % options.checkpoint_every == 0:
-            state.save()
+        if state.step % options.checkpoint_every == 0 and state.save():
             saved = state.step
         if asked_to_save(worker):
-            if saved != state.step:
-                state.save()
-            metrics.write("drained", step=state.step, saved=True)
-            worker.drained(state.step)
+            is_saved = saved == state.step or state.save()
+            metrics.write("drained", step=state.step, saved=is_saved)
+            worker.drained(state.step if is_saved else 0)
 
 
 def main():

@@ -48,12 +48,13 @@ class CheckpointError : public std::runtime_error {
 
 /// A run of a training: one life of its world, which went on from the newest checkpoint that it found.
 struct Lineage {
-  std::int64_t generation =
-      0;  ///< 1 more than that of any checkpoint that was there; 0: not known (an older version)
+  /// No other run in the folder has it: claimed when the run begins, greater than any that is there; 0: not known (an
+  /// older version).
+  std::int64_t generation = 0;
   std::int64_t round = 0;  ///< of the launcher's rendezvous; 0 where it tells none
   std::string job = {};    ///< TORCHELASTIC_RUN_ID; for messages
 
-  /// Of two runs that began from the same checkpoints, the later round counts.
+  /// Where a generation could not be claimed (a folder that cannot be written), the later round counts.
   bool is_newer_than(const Lineage& other) const {
     return std::pair(generation, round) > std::pair(other.generation, other.round);
   }
