@@ -20,7 +20,7 @@ import play  # noqa: E402
 import side_by_side  # noqa: E402
 import soak  # noqa: E402
 from interruption import end_on_signals, refuse  # noqa: E402
-from program_folder import REPOSITORY, check_interpreter, check_temporary_folder, checked, forget_settings  # noqa: E402
+from program_folder import REPOSITORY, check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
 from run_registry import sweep  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
 
@@ -129,6 +129,7 @@ def main(arguments):
         return play.show(what)
     end_on_signals()
     check_temporary_folder()
+    check_registry()
     if what == "play":
         return play_all(files, given)
     if what == "soak":

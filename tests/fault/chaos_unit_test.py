@@ -294,7 +294,7 @@ class Words(unittest.TestCase):
             self.assertIn(said, told.getvalue())
 
     def test_what_dead_runs_have_left_is_removed_and_named(self):
-        folder = f"{self.top}/left"
+        folder = f"{self.top}/muster-lab-left"
         os.mkdir(folder)
         registry = f"{self.top}/registry"
         code = ("import os, sys; sys.path.insert(0, sys.argv[1]); from run_registry import RunRegistry\n"
@@ -306,6 +306,27 @@ class Words(unittest.TestCase):
             self.assertEqual([chaos.clean(), chaos.clean()], [0, 0])
         self.assertRegex(told.getvalue(), f"removed folder {folder}\n.*has left anything\n")
         self.assertFalse(os.path.exists(folder))
+
+    def test_a_registry_that_others_can_have_written_is_refused_before_anything_is_removed(self):
+        folder, registry = f"{self.top}/muster-lab-1", f"{self.top}/registry"
+        os.mkdir(folder)
+        os.mkdir(registry)
+        self.write("registry/1-0.txt", f"folder\t{folder}\n")
+        self.write("idle.scenario", IDLE.replace("wait 60s", "wait 1ms"))
+        self.write_programs()
+        self.write_trainer()
+        os.chmod(registry, 0o777)
+        code = (f"import runpy, sys; sys.path[:0] = [{HERE!r}, {os.path.dirname(run_registry.__file__)!r}]\n"
+                f"import run_registry; run_registry.registry_folder = lambda: {registry!r}\n"
+                "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')")
+        for words in ("chaos.py clean", "chaos.py play --bin bin idle.scenario", "chaos.py --minutes 1 --bin bin",
+                      "chaos.py torchrun --bin bin", "play.py bin idle.scenario --full", "soak.py bin"):
+            name, *rest = words.split()
+            done = subprocess.run([sys.executable, "-c", code, f"{HERE}/{name}", *rest], cwd=self.top, capture_output=True,
+                                  text=True, check=False, timeout=50)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), f"{words}: {done.stderr}")
+            self.assertIn(f"chaos: the registry of runs {registry} is not used: others may write to it", done.stderr)
+        self.assertTrue(os.path.isdir(folder))
 
     def test_cleaning_up_is_not_cut_short_by_a_signal(self):
         code = ("import os, interruption\ninterruption.end_on_signals()\nwith interruption.held_back():\n"

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,12 +23,14 @@ sys.path.insert(0, HERE)
 import actions  # noqa: E402,F401  they make the sentences known
 import host_setup  # noqa: E402
 import machine_memory  # noqa: E402
+import program_folder  # noqa: E402
 import proof_state  # noqa: E402
 import references  # noqa: E402
 import run_registry  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_network import HostNetwork  # noqa: E402
 from proof_leftovers import check_ports, check_shared_memory  # noqa: E402
+from registry_checks import RegistryRefused  # noqa: E402
 from run_registry import MARK, RunRegistry, marked_processes, sweep  # noqa: E402
 from scenario_text import parse  # noqa: E402
 
@@ -46,13 +49,13 @@ class InOwnFolder(unittest.TestCase):
     def setUp(self):
         top = tempfile.TemporaryDirectory(prefix="muster-cleanup-")
         self.addCleanup(top.cleanup)
-        self.top, self.registry = top.name, f"{top.name}/registry"
+        self.top, self.registry, self.lab = top.name, f"{top.name}/registry", f"{top.name}/muster-lab-1"
 
-    def marked_sleeper(self):
-        sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: self.top})
+    def marked_sleeper(self, mark):
+        sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark})
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
-        while not marked_processes(self.top):
+        while not marked_processes(mark):
             time.sleep(0.01)
         return sleeper
 
@@ -60,10 +63,10 @@ class InOwnFolder(unittest.TestCase):
 class Registry(InOwnFolder):
     def test_a_frozen_process_is_thawed_and_killed(self):
         cgroup = f"/sys/fs/cgroup/freezer{host_setup.own_cgroup('freezer')}/muster-lab-{os.getpid()}-test"
-        sleeper = self.marked_sleeper()
+        sleeper = self.marked_sleeper(self.lab)
         with RunRegistry(self.registry) as registry:
             registry.note("cgroup", cgroup)
-            registry.note("processes", self.top)
+            registry.note("processes", self.lab)
             try:
                 os.makedirs(cgroup)
                 for name, text in (("cgroup.procs", str(sleeper.pid)), ("freezer.state", "FROZEN")):
@@ -77,13 +80,12 @@ class Registry(InOwnFolder):
 
     def leave_what_cannot_be_removed(self):
         """A run that has made a namespace, which `ip` does not remove, and a folder; what its end says."""
-        folder = f"{self.top}/folder"
-        os.mkdir(folder)
+        os.mkdir(self.lab)
         told = io.StringIO()
         with contextlib.redirect_stderr(told), RunRegistry(self.registry) as registry:
-            registry.note("folder", folder)
-            registry.note("namespace", "stuck")
-        self.assertFalse(os.path.exists(folder))
+            registry.note("folder", self.lab)
+            registry.note("namespace", "mns1a-1")
+        self.assertFalse(os.path.exists(self.lab))
         return told.getvalue()
 
     def test_what_cannot_be_removed_is_said_and_tried_again_by_the_next_run(self):
@@ -91,9 +93,9 @@ class Registry(InOwnFolder):
         with there:
             told = self.leave_what_cannot_be_removed()
             self.assertEqual(told.count("\n"), 1)
-            self.assertIn("namespace stuck: it is still there", told)
+            self.assertIn("namespace mns1a-1: it is still there", told)
             with contextlib.redirect_stderr(io.StringIO()), RunRegistry(self.registry) as later:
-                self.assertEqual([swept.stays for swept in later.removed], [["namespace stuck"]])
+                self.assertEqual([swept.stays for swept in later.removed], [["namespace mns1a-1"]])
         self.assertEqual(len(sweep(self.registry)), 1)
         self.assertEqual(os.listdir(self.registry), [])
 
@@ -102,13 +104,13 @@ class Registry(InOwnFolder):
             raise OSError(f"{name} is busy")
         with mock.patch.dict(run_registry.IS_THERE, {"namespace": lambda name: True}), \
                 mock.patch.dict(run_registry.REMOVERS, {"namespace": refuse}):
-            self.assertIn("namespace stuck: stuck is busy", self.leave_what_cannot_be_removed())
+            self.assertIn("namespace mns1a-1: mns1a-1 is busy", self.leave_what_cannot_be_removed())
 
     def test_a_kept_folder_holds_what_was_on_a_disk_mounted_in_it(self):
-        disk = f"{self.top}/kept/logs"
+        disk = f"{self.lab}/logs"
         os.makedirs(disk)
         with RunRegistry(self.registry) as registry:
-            registry.note("folder", f"{self.top}/kept")
+            registry.note("folder", self.lab)
             registry.note("mount", disk)
             if not host_setup.mount_tmpfs(disk, "64K"):
                 self.skipTest("needs to mount a tmpfs")
@@ -117,11 +119,11 @@ class Registry(InOwnFolder):
                 f.write("said")
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(f"{disk}/socket")
-            registry.keep(f"{self.top}/kept")
+            registry.keep(self.lab)
         self.assertFalse(os.path.ismount(disk))
         with open(f"{disk}/job/log", encoding="utf-8") as f:
             self.assertEqual(f.read(), "said")
-        self.assertEqual(os.listdir(f"{self.top}/kept"), ["logs"])
+        self.assertEqual(os.listdir(self.lab), ["logs"])
 
     def test_what_cannot_be_written_down_is_not_made(self):
         for name in ("two\nlines", "\udcff"):
@@ -155,6 +157,119 @@ class Registry(InOwnFolder):
             if not network.real:
                 self.skipTest("needs network namespaces")
             self.assertEqual(network.hosts[0].run("hostname").strip(), "n1")
+
+
+class Trust(InOwnFolder):
+    """Whoever writes a registry decides what is removed."""
+
+    def plant(self, *lines):
+        os.makedirs(self.registry, 0o700, exist_ok=True)
+        path = f"{self.registry}/1-0.txt"
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(f"{line}\n" for line in lines)
+        return path
+
+    def check_refused(self, why):
+        """By a run, by a sweep, and at the start, in a sentence."""
+        for use in (lambda: RunRegistry(self.registry), lambda: sweep(self.registry)):
+            with self.assertRaisesRegex(RegistryRefused, why):
+                use()
+        told = io.StringIO()
+        with mock.patch.object(run_registry, "registry_folder", lambda: self.registry), \
+                contextlib.redirect_stderr(told), self.assertRaises(SystemExit) as caught:
+            program_folder.check_registry()
+        self.assertEqual((caught.exception.code, told.getvalue().count("\n")), (2, 1))
+        for part in ("chaos: ", self.registry, why, "delete it"):
+            self.assertIn(part, told.getvalue())
+        self.assertTrue(os.path.isdir(self.lab))
+
+    def test_a_registry_that_others_can_have_written_is_refused_and_nothing_removed(self):
+        os.mkdir(self.lab)
+        self.plant(f"folder\t{self.lab}")
+        for mode in (0o777, 0o720, 0o702):
+            os.chmod(self.registry, mode)
+            self.check_refused("others may write to it")
+        os.chmod(self.registry, 0o700)
+        with mock.patch.object(os, "geteuid", lambda: os.getuid() + 1):
+            self.check_refused(f"it belongs to user {os.getuid()}, not to {os.getuid() + 1}")
+        os.rename(self.registry, f"{self.top}/elsewhere")
+        os.symlink(f"{self.top}/elsewhere", self.registry)
+        self.check_refused("it is a link")
+        os.unlink(self.registry)
+        with open(self.registry, "w", encoding="utf-8"):
+            self.check_refused("it is no folder")
+
+    def test_a_file_in_it_that_others_can_have_written_is_refused_and_nothing_removed(self):
+        os.mkdir(self.lab)
+        path = self.plant(f"folder\t{self.lab}")
+        os.chmod(path, 0o666)
+        self.check_refused("others may write to it")
+        os.rename(path, f"{self.top}/elsewhere")
+        os.chmod(f"{self.top}/elsewhere", 0o600)
+        os.symlink(f"{self.top}/elsewhere", path)
+        self.check_refused("it is a link")
+        os.unlink(path)
+        os.mkfifo(path)
+        self.check_refused("it is no file")
+        os.unlink(path)
+        self.plant(f"folder\t{self.lab}")
+        if os.geteuid() != 0:
+            self.skipTest("only root can give files away")
+        os.chown(path, 65534, -1)
+        self.check_refused("it belongs to user 65534")
+
+    def test_a_registry_is_made_for_its_user_alone(self):
+        before = os.umask(0)
+        try:
+            with RunRegistry(self.registry) as registry:
+                modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (self.registry, registry._path)]
+        finally:
+            os.umask(before)
+        self.assertEqual(modes, [0o700, 0o600])
+
+    def test_one_that_cannot_be_made_is_told_in_a_sentence(self):
+        with open(f"{self.top}/file", "w", encoding="utf-8"):
+            self.registry = f"{self.top}/file/registry"
+        told = io.StringIO()
+        with mock.patch.object(run_registry, "registry_folder", lambda: self.registry), \
+                contextlib.redirect_stderr(told), self.assertRaises(SystemExit) as caught:
+            program_folder.check_registry()
+        self.assertEqual(caught.exception.code, 2)
+        self.assertRegex(told.getvalue(), rf"^chaos: the registry of runs {self.registry}, .* cannot be made: Not a directory; "
+                                          rf"let this user write in {self.top}/file\n$")
+
+    def test_what_no_run_makes_is_left_alone_and_told(self):
+        victims = [f"{self.top}/{name}" for name in ("mine", "muster-lab-1/inner", "muster-lab-", "muster-lab-1/../mine")]
+        for victim in victims:
+            os.makedirs(victim, exist_ok=True)
+        self.marked_sleeper(self.top)
+        path = self.plant(*(f"folder\t{victim}" for victim in victims), f"processes\t{self.top}", "mount\t/", "mount\t/proc",
+                          "cgroup\t/sys/fs/cgroup", f"cgroup\t{self.top}/mine", "link\tlo", "folder\t/no/such")
+        called, told = [], io.StringIO()
+        with mock.patch.dict(run_registry.REMOVERS, {kind: lambda name: called.append(name) for kind in run_registry.REMOVERS}), \
+                mock.patch.object(run_registry, "thaw", called.append), contextlib.redirect_stderr(told):
+            swept, = sweep(self.registry)
+        self.assertEqual((called, swept.removed), ([], []))
+        self.assertIn(f"folder {self.top}/mine: no run gives such a name", told.getvalue())
+        self.assertIn("mount /: no run", told.getvalue())
+        self.assertIn("link lo", swept.stays)
+        self.assertNotIn("folder /no/such", swept.stays)
+        self.assertTrue(os.path.exists(path))
+
+    def test_a_file_that_is_no_text_keeps_no_run_from_beginning(self):
+        with open(self.plant(), "wb") as f:
+            f.write(b"folder\t/\xff\n")
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertEqual(sweep(self.registry), [])
+        self.assertIn("1-0.txt: not swept", told.getvalue())
+
+    def test_whatever_a_run_makes_has_a_name_that_is_believed(self):
+        with RunRegistry(self.registry) as registry:
+            for folder in (".", "//tmp", self.top):
+                with mock.patch.object(tempfile, "tempdir", folder), mock.patch.object(os, "mkdir"):
+                    self.assertTrue(os.path.isabs(registry.make_folder("muster-lab-")))
+            with self.assertRaisesRegex(AssertionError, "nobody would remove"):
+                registry.note("folder", f"{self.top}/mine")
 
 
 class Leftovers(InOwnFolder):

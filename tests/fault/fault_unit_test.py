@@ -243,7 +243,7 @@ class Registry(unittest.TestCase):
         subprocess.run([sys.executable, "-c", code], check=False)
 
     def test_what_a_dead_run_has_left_is_removed_by_the_next(self):
-        folder = f"{self.top.name}/left"
+        folder = f"{self.top.name}/muster-lab-left"
         os.mkdir(folder)
         sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: folder})
         self.addCleanup(sleeper.kill)
@@ -264,7 +264,7 @@ class Registry(unittest.TestCase):
         self.assertEqual(allowed, 4 * allowed[:1])
 
     def test_a_living_runs_things_stay(self):
-        folder = f"{self.top.name}/mine"
+        folder = f"{self.top.name}/muster-lab-mine"
         os.mkdir(folder)
         with RunRegistry(f"{self.top.name}/registry") as living:
             living.note("folder", folder)
@@ -274,7 +274,7 @@ class Registry(unittest.TestCase):
         self.assertFalse(os.path.exists(folder))
 
     def test_a_folder_that_is_to_be_kept_outlives_its_run(self):
-        folder = f"{self.top.name}/kept"
+        folder = f"{self.top.name}/muster-lab-kept"
         os.mkdir(folder)
         with RunRegistry(f"{self.top.name}/registry") as registry:
             registry.note("folder", folder)

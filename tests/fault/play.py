@@ -27,7 +27,7 @@ import scenario_text  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
-from program_folder import check_interpreter, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
 from scenario_checks import is_fault  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
@@ -204,6 +204,7 @@ def main():
     options = parser.parse_args()
     end_on_signals()
     check_temporary_folder()
+    check_registry()
     scenario, bin_dir = load(options.file), checked(options.bin)
     seed = options.seed if options.seed is not None else new_seed()
     return {True: 0, False: 1}.get(attempt(scenario, bin_dir, seed, options.keep, options.full), LEFT_OUT)

@@ -9,7 +9,8 @@ from interruption import refuse
 
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, f"{REPOSITORY}/tests/support")
-from run_registry import why_not_noted  # noqa: E402
+import run_registry  # noqa: E402
+from registry_checks import RegistryRefused, make_registry  # noqa: E402
 
 NEEDED = ("muster", "musterd", "musterctl")
 SETTINGS = ("PET_", "MUSTER_", "SLURM_")  # variables that change what a launcher or a daemon does
@@ -45,8 +46,16 @@ def check_temporary_folder():
         folder = tempfile.gettempdir()
     except FileNotFoundError as error:
         refuse(f"{error.strerror}; set TMPDIR")
-    if why := why_not_noted(folder):
+    if why := run_registry.why_not_noted(folder):
         refuse(f"the temporary folder {ascii(folder)} cannot be used: {why}; set TMPDIR to another one")
+
+
+def check_registry():
+    """Before it is believed: what it names is removed."""
+    try:
+        make_registry(run_registry.registry_folder())
+    except RegistryRefused as why:
+        refuse(str(why))
 
 
 def command_again(*words):

@@ -26,7 +26,7 @@ from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut, can_mount  # noqa: E402
 from injector import Injector  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
-from program_folder import check_interpreter, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
 from soak_table import Totals, table  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
@@ -242,4 +242,5 @@ if __name__ == "__main__":
     forget_settings()
     end_on_signals()
     check_temporary_folder()
+    check_registry()
     sys.exit(run(read_options(sys.argv[1:])))

@@ -20,6 +20,8 @@ import tempfile
 import time
 from typing import NamedTuple
 
+from registry_checks import check_registry, is_plausible, make_registry
+
 MARK = "MUSTER_LAB_RUN"  # variable of every process of a run
 LIMIT_S = 10
 
@@ -153,6 +155,8 @@ def remove(kind, name, kept):
     try:
         if not is_there(kind, name):
             return None
+        if not is_plausible(kind, name):
+            return "no run gives such a name, so it is left to you"
         if kind == "mount" and any(name.startswith(f"{folder}/") for folder in kept):
             unmount_and_keep(name)
         else:
@@ -167,7 +171,8 @@ def remove_all(things):
     kept = named(things, "keep")
     for cgroup in named(things, "cgroup"):
         with contextlib.suppress(OSError):  # then what is frozen there is said to stay
-            thaw(cgroup)
+            if is_plausible("cgroup", cgroup):
+                thaw(cgroup)
     stays = []
     for kind in REMOVERS:
         for name in named(things, kind):
@@ -213,18 +218,21 @@ def alone_in(folder):
 
 
 class RunRegistry:
-    """This run's file. Use it as a context manager; whatever happens, what it knows is removed at the end."""
+    """This run's file. Use it as a context manager; whatever happens, what it knows is removed at the end.
+
+    RegistryRefused if the registry cannot be made, or may be somebody else's.
+    """
 
     def __init__(self, folder=None):
         self._folder = folder or registry_folder()
-        os.makedirs(self._folder, exist_ok=True)
+        make_registry(self._folder)
         self.removed = sweep(self._folder)
         with alone_in(self._folder):
             serial = 0
             while os.path.exists(path := f"{self._folder}/{os.getpid()}-{serial}.txt"):
                 serial += 1
             self._path = path
-            self._file = open(path, "w", encoding="utf-8")
+            self._file = open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600))
             fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def note(self, kind, name):
@@ -232,12 +240,14 @@ class RunRegistry:
         assert kind in REMOVERS, kind
         if why := why_not_noted(name):
             raise ValueError(f"{kind} {name!r}: {why}")
+        assert is_plausible(kind, name), f"nobody would remove the {kind} {name!r}"
         self._write(kind, name)
         return name
 
     def make_folder(self, prefix):
         """In the temporary folder, for this user alone; its path."""
-        path = self.note("folder", os.path.join(tempfile.gettempdir(), prefix + secrets.token_hex(8)))
+        folder = os.path.abspath(tempfile.gettempdir())  # it is "." where TMPDIR is
+        path = self.note("folder", os.path.join(folder, prefix + secrets.token_hex(8)))
         os.mkdir(path, 0o700)
         return path
 
@@ -287,8 +297,9 @@ class Swept(NamedTuple):
 
 
 def sweep(folder=None):
-    """Removes what dead runs have left, and says what that was."""
+    """Removes what dead runs have left, and says what that was. RegistryRefused as of check_registry."""
     folder, removed = folder or registry_folder(), []
+    check_registry(folder)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         path = os.path.join(folder, name)
         try:
@@ -302,6 +313,6 @@ def sweep(folder=None):
                          if is_there(kind, thing) and not (kind == "folder" and thing in kept)]
                 stays = [f"{kind} {thing}" for kind, thing, _ in finish(file, path)]
             removed.append(Swept(name, [phrase for phrase in found if phrase not in stays], stays))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: it is no text
             print(f"{path}: not swept: {error}", file=sys.stderr, flush=True)
     return removed
