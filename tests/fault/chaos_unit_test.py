@@ -21,11 +21,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import chaos  # noqa: E402
 import injector  # noqa: E402
+import machine_memory  # noqa: E402
 import network_actions  # noqa: E402
 import run_registry  # noqa: E402
 import soak  # noqa: E402
 import torch_probe  # noqa: E402
-from program_folder import NEEDED, command_again  # noqa: E402
+from program_folder import NEEDED, check_temporary_folder, command_again  # noqa: E402
 from scenario_text import parse  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
 
@@ -148,11 +149,12 @@ class Words(unittest.TestCase):
         for done in self.call_each(["--help"], {"PYTHONSAFEPATH": "1"}):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_a_temporary_folder_that_cannot_be_written_down_is_refused_before_anything_is_made(self):
+    def test_a_temporary_folder_with_a_name_that_breaks_a_run_is_refused_before_anything_is_made(self):
         self.write("idle.scenario", IDLE.replace("wait 60s", "wait 1ms"))
         self.write_programs()
         self.write_trainer()
-        for name, why in ((b"two\nlines", "line break"), (b"two\rlines", "line break"), (b"\xff", "not UTF-8")):
+        for name, why in ((b"two\nlines", "line break"), (b"two\rlines", "line break"), (b"\xff", "not UTF-8"),
+                          (b"${x}", "it has a $ in its name")):
             folder = os.path.join(self.top.encode(), name)
             os.mkdir(folder)
             for words in ([CHAOS, "play", "--bin", "bin", "idle.scenario"], [CHAOS, "--minutes", "1", "--bin", "bin"],
@@ -164,10 +166,27 @@ class Words(unittest.TestCase):
                 self.assertIn(why, done.stderr)
                 self.assertEqual(os.listdir(folder), [])
 
+    def test_a_temporary_folder_in_shared_memory_is_refused_since_each_host_has_its_own(self):
+        shared, link = f"{self.top}/shm", f"{self.top}/link"
+        os.makedirs(f"{shared}/below")
+        os.mkdir(f"{self.top}/shm-not")
+        os.symlink(f"{shared}/below", link)
+        with mock.patch.object(machine_memory, "SHARED_MEMORY", shared):
+            for folder in (shared, f"{shared}/below", link):
+                told = io.StringIO()
+                with mock.patch.object(tempfile, "tempdir", folder), contextlib.redirect_stderr(told), \
+                        self.assertRaises(SystemExit) as caught:
+                    check_temporary_folder()
+                self.assertEqual((caught.exception.code, told.getvalue()), (2, (
+                    f"chaos: the temporary folder '{folder}' cannot be used: it is in {shared}, of which each host has one of "
+                    "its own; set TMPDIR to another one\n")))
+            with mock.patch.object(tempfile, "tempdir", f"{self.top}/shm-not"):
+                check_temporary_folder()
+
     def test_a_temporary_folder_may_have_spaces_and_letters_of_any_language(self):
         self.write("fails.scenario", IDLE.replace("wait 60s", "wait 1ms\nexpect a failed checkpoint"))
         self.write_programs()
-        folder = f"{self.top}/été $x \\n"
+        folder = f"{self.top}/été x \\n"
         os.mkdir(folder)
         done = subprocess.run([CHAOS, "play", "--bin", "bin", "fails.scenario"], cwd=self.top, check=False, timeout=50,
                               env={**os.environ, "TMPDIR": folder}, capture_output=True, text=True)

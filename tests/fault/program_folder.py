@@ -5,6 +5,7 @@ import shlex
 import sys
 import tempfile
 
+import machine_memory
 from interruption import refuse
 
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -40,13 +41,23 @@ def forget_settings():
             del os.environ[name]
 
 
+def why_no_run_works_in(folder):
+    """Nothing if it does."""
+    if "$" in folder:
+        return "it has a $ in its name, which launchers take for that of a variable"
+    shared = os.path.realpath(machine_memory.SHARED_MEMORY)
+    if os.path.commonpath([os.path.realpath(folder), shared]) == shared:
+        return f"it is in {shared}, of which each host has one of its own"
+    return None
+
+
 def check_temporary_folder():
     """Before anything is made there."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError as error:
         refuse(f"{error.strerror}; set TMPDIR")
-    if why := run_registry.why_not_noted(folder):
+    if why := run_registry.why_not_noted(folder) or why_no_run_works_in(folder):
         refuse(f"the temporary folder {ascii(folder)} cannot be used: {why}; set TMPDIR to another one")
 
 
