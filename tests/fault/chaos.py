@@ -20,6 +20,7 @@ import play  # noqa: E402
 import side_by_side  # noqa: E402
 import soak  # noqa: E402
 from interruption import end_on_signals, refuse  # noqa: E402
+from options_parser import OptionsParser  # noqa: E402
 from program_folder import REPOSITORY, check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
 from run_registry import sweep  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
@@ -31,7 +32,7 @@ OPTIONS = {"soak": ("minutes", "seed", "every", "torch", "only", "keep", "bin"),
 
 def read_words(arguments):
     """(what is to be done, files, {option: value})."""
-    parser = soak.OptionsParser(add_help=False)
+    parser = OptionsParser(add_help=False)
     parser.add_argument("words", nargs="*")
     for name in OPTIONS["soak"]:
         if name == "keep":

@@ -4,9 +4,11 @@ usage: chaos_unit_test.py [TEST]
 """
 
 import contextlib
+import glob
 import io
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -148,6 +150,23 @@ class Words(unittest.TestCase):
     def test_modules_are_found_where_python_leaves_out_the_programs_own_folder(self):
         for done in self.call_each(["--help"], {"PYTHONSAFEPATH": "1"}):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_an_option_that_is_cut_short_is_no_option(self):
+        for words in ("--min 1", "--minutes 1 --see 3", "play x --se 3", "torchrun --to python"):
+            self.refuse(f"{words} --bin bin", "unrecognized arguments: --")
+        for words in ("play.py bin x --see 3", "soak.py bin --min 1", "side_by_side.py bin --onl killed",
+                      "step_worker.py . --step 3"):
+            name, *rest = words.split()
+            done = subprocess.run([sys.executable, f"{HERE}/{name}", *rest], cwd=self.top, capture_output=True, text=True,
+                                  check=False, timeout=50)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), f"{words}: {done.stderr}")
+            self.assertIn(f"unrecognized arguments: {rest[-2]}", done.stderr)
+
+    def test_no_program_of_the_harness_takes_options_that_are_cut_short(self):
+        for path in glob.glob(f"{glob.escape(HERE)}/*.py"):
+            with open(path, encoding="utf-8") as f:
+                makes = re.findall(r"= argparse\.ArgumentParser\((.*)\)$", f.read(), re.MULTILINE)
+            self.assertEqual([settings for settings in makes if "allow_abbrev=False" not in settings], [], path)
 
     def test_a_temporary_folder_with_a_name_that_breaks_a_run_is_refused_before_anything_is_made(self):
         self.write("idle.scenario", IDLE.replace("wait 60s", "wait 1ms"))

@@ -7,7 +7,6 @@ one prints the command that replays it, and its folder with all logs stays. Exit
 2: there is no such scenario, or it cannot be read.
 """
 
-import argparse
 import glob
 import json
 import os
@@ -27,6 +26,7 @@ import scenario_text  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from options_parser import OptionsParser  # noqa: E402
 from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
 from scenario_checks import is_fault  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
@@ -195,7 +195,7 @@ def main():
     forget_settings()
     if sys.argv[1:] in (["list"], ["sentences"]):
         return show(sys.argv[1])
-    parser = argparse.ArgumentParser()
+    parser = OptionsParser()
     parser.add_argument("bin")
     parser.add_argument("file")
     parser.add_argument("--seed", type=int, default=None)

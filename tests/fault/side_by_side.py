@@ -5,7 +5,6 @@ Three hosts, --nnodes=1:3, one worker each (step_worker.py), --max-restarts=3; o
 last call is shortened to 3 s. torchrun is the PyTorch interpreter's torch.distributed.run with its c10d rendezvous.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -16,6 +15,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
 from netns_lab import Lab, await_that  # noqa: E402
+from options_parser import OptionsParser  # noqa: E402
 from program_folder import check_interpreter, forget_settings  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
@@ -250,7 +250,7 @@ def row_of(bin_dir, launcher, python, case):
 def main():
     check_interpreter()
     forget_settings()
-    parser = argparse.ArgumentParser()
+    parser = OptionsParser()
     parser.add_argument("bin")
     parser.add_argument("--torch", default=os.environ.get("MUSTER_TORCH_PYTHON", ""))
     parser.add_argument("--only", default="")

@@ -26,6 +26,7 @@ from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut, can_mount  # noqa: E402
 from injector import Injector  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from options_parser import OptionsParser  # noqa: E402
 from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
 from soak_table import Totals, table  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
@@ -176,13 +177,6 @@ def time_above_none(text):
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
     return value
-
-
-class OptionsParser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message):
-        refuse(message)
 
 
 def read_options(arguments):

@@ -88,7 +88,7 @@ def save_slowly(options, rank):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("folder")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--save-s", type=float, default=0)

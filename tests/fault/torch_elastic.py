@@ -127,7 +127,7 @@ class State:
 
 
 def parse():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--checkpoint-every", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=64)
