@@ -106,8 +106,9 @@ def run_soak(given):
 
 def compare_with_torchrun(given):
     words = [f"--{name}={given[name]}" for name in ("torch", "only") if name in given]
-    sys.argv = ["chaos", programs(given), *words]
-    return side_by_side.main()
+    options = side_by_side.read_options([given.get("bin", ""), *words])
+    options.bin = programs(given)
+    return side_by_side.run(options)
 
 
 def clean():

@@ -151,6 +151,19 @@ class Words(unittest.TestCase):
         for done in self.call_each(["--help"], {"PYTHONSAFEPATH": "1"}):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_a_comparison_that_cannot_begin_is_refused_in_one_sentence_before_anything_is_built(self):
+        self.write_programs()
+        with mock.patch.dict(os.environ, {"MUSTER_TORCH_PYTHON": ""}):
+            for only in ("foo", "worker killed,foo", "agent killed,"):
+                word = only.split(",")[-1]
+                self.refuse(f"torchrun --only '{only}' --bin bin", f"--only: no case has '{word}' in its name; there are: "
+                            "worker killed; agent killed; ", "worker fails once, with grandchildren\n")
+            for words in ("torchrun --bin bin", "torchrun --bin bin --only killed", "torchrun --only 'SIGTERM,node joins'"):
+                self.refuse(words, "chaos: --torch or MUSTER_TORCH_PYTHON has to name a Python with PyTorch")
+            done = subprocess.run([sys.executable, f"{HERE}/side_by_side.py", "bin", "--only=foo"], cwd=self.top, text=True,
+                                  capture_output=True, check=False, timeout=50)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+
     def test_an_option_that_is_cut_short_is_no_option(self):
         for words in ("--min 1", "--minutes 1 --see 3", "play x --se 3", "torchrun --to python"):
             self.refuse(f"{words} --bin bin", "unrecognized arguments: --")

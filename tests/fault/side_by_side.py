@@ -15,8 +15,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
 from netns_lab import Lab, await_that  # noqa: E402
+from interruption import refuse  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
-from program_folder import check_interpreter, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
 from run_registry import environment_of_process, marked_processes  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 
@@ -247,26 +248,47 @@ def row_of(bin_dir, launcher, python, case):
     return f"| {case[0]} | {launcher} | did not start in {TRIES} tries | | | | |"
 
 
-def main():
-    check_interpreter()
-    forget_settings()
+def chosen(words):
+    """The cases with one of these words in their names; all if there are no words."""
+    for word in words:
+        if not word or not any(word in case[0] for case in CASES):
+            refuse(f"--only: no case has '{word}' in its name; there are: {'; '.join(case[0] for case in CASES)}")
+    return [case for case in CASES if not words or any(word in case[0] for word in words)]
+
+
+def read_options(arguments):
+    """BIN_DIR is not looked at yet: it may have to be built."""
     parser = OptionsParser()
     parser.add_argument("bin")
     parser.add_argument("--torch", default=os.environ.get("MUSTER_TORCH_PYTHON", ""))
     parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    options = parser.parse_args(arguments)
+    options.cases = chosen(options.only.split(",") if options.only else [])
     if not options.torch:
-        parser.error("--torch or MUSTER_TORCH_PYTHON has to name a Python with PyTorch; scripts/setup-torch makes one")
+        refuse("--torch or MUSTER_TORCH_PYTHON has to name a Python with PyTorch; scripts/setup-torch makes one")
     options.torch = interpreter(options.torch)
-    version = torch_version(options.torch)
-    print(f"torchrun of PyTorch {version}; load {os.getloadavg()[0]:.0f}\n", flush=True)
+    options.torch_version = torch_version(options.torch)
+    return options
+
+
+def run(options):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    print(f"torchrun of PyTorch {options.torch_version}; load {os.getloadavg()[0]:.0f}\n", flush=True)
     print("| Fault | Launcher | Recovered | To the next step | Steps done again | Processes left | Exit codes n1 n2 n3 |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    for case in CASES:
+    for case in options.cases:
         for launcher in ("torchrun", "muster"):
-            if any(word in case[0] for word in options.only.split(",")):
-                print(row_of(os.path.abspath(options.bin), launcher, options.torch, case), flush=True)
+            print(row_of(options.bin, launcher, options.torch, case), flush=True)
+
+
+def main():
+    check_interpreter()
+    forget_settings()
+    options = read_options(sys.argv[1:])
+    check_temporary_folder()
+    check_registry()
+    options.bin = checked(options.bin)
+    run(options)
 
 
 if __name__ == "__main__":
