@@ -9,7 +9,7 @@ void LinkMemory::note_sent(const AgentMessage& message) {
     leave_.reset();
   }
   if (const auto* failed = std::get_if<WorkerFailed>(&message))
-    if (!said_.failed) said_.failed = *failed;
+    if (!said_.failed && !said_.stop_heard) said_.failed = *failed;
   if (const auto* safe = std::get_if<WorkersSafe>(&message)) said_.safe = *safe;
   if (const auto* stopped = std::get_if<WorkersStopped>(&message)) said_.stopped = *stopped;
   if (const auto* succeeded = std::get_if<WorkersSucceeded>(&message)) said_.succeeded = *succeeded;
@@ -24,27 +24,41 @@ void LinkMemory::note_received(const DaemonMessage& message) {
     said_ = {};
     joining_ = false;
   }
+  if (const auto* stop = std::get_if<StopWorkers>(&message))
+    if (assignment_ && assignment_->round == stop->round) said_.stop_heard = true;
   if (std::holds_alternative<JobEnded>(message) || std::holds_alternative<Refused>(message)) over_ = true;
 }
 
 std::vector<AgentMessage> LinkMemory::restatement() const {
+  if (!join_) return {};
+  if (!joining_ && assignment_) return place();
+  std::vector<AgentMessage> messages{*join_};
+  if (leave_) messages.emplace_back(*leave_);
+  return messages;
+}
+
+std::vector<AgentMessage> LinkMemory::answer_to(const DaemonMessage& message) const {
+  const auto* stop = std::get_if<StopWorkers>(&message);
+  if (!stop || !stop->reason.empty()) return {};
   std::vector<AgentMessage> messages;
-  if (!join_) return messages;
-  if (joining_ || !assignment_) {
-    messages.push_back(*join_);
-    if (leave_) messages.push_back(*leave_);
-  } else {
-    const bool alive = !said_.failed && !said_.safe && !said_.stopped && !said_.succeeded;
-    messages.push_back(Resume{join_->offer, assignment_->round, assignment_->group_rank,
-                              assignment_->group_world_size, assignment_->first_rank,
-                              assignment_->restart_count, alive, assignment_->next_node});
-    if (said_.failed) messages.push_back(*said_.failed);
-    // It is why the workers stopped.
-    if (leave_) messages.push_back(*leave_);
-    if (said_.safe) messages.push_back(*said_.safe);
-    if (said_.stopped) messages.push_back(*said_.stopped);
-    if (said_.succeeded) messages.push_back(*said_.succeeded);
-  }
+  if (joining_ && assignment_ && assignment_->round == stop->round) messages = place();
+  for (AgentMessage& again : restatement()) messages.push_back(std::move(again));
+  return messages;
+}
+
+/// What became of its success is told by what made it join again.
+std::vector<AgentMessage> LinkMemory::place() const {
+  const bool alive =
+      !joining_ && !said_.stop_heard && !said_.failed && !said_.safe && !said_.stopped && !said_.succeeded;
+  std::vector<AgentMessage> messages{Resume{join_->offer, assignment_->round, assignment_->group_rank,
+                                            assignment_->group_world_size, assignment_->first_rank,
+                                            assignment_->restart_count, alive, assignment_->next_node}};
+  if (said_.failed) messages.emplace_back(*said_.failed);
+  // It is why the workers stopped.
+  if (leave_ && !joining_) messages.emplace_back(*leave_);
+  if (said_.safe) messages.emplace_back(*said_.safe);
+  if (said_.stopped) messages.emplace_back(*said_.stopped);
+  if (said_.succeeded && !joining_) messages.emplace_back(*said_.succeeded);
   return messages;
 }
 

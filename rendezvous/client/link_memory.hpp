@@ -19,6 +19,10 @@ class LinkMemory {
   /// Empty as long as nothing was said.
   std::vector<AgentMessage> restatement() const;
 
+  /// What the link itself answers to the question where this node sat (StopWorkers without a reason). Empty: it is no
+  /// such question, and the message is the agent's.
+  std::vector<AgentMessage> answer_to(const DaemonMessage& message) const;
+
   /// It has (or had) a round: a broken connection is a matter of Resume, not of the join deadline.
   bool has_round() const { return assignment_.has_value(); }
   /// Leave was said.
@@ -27,8 +31,11 @@ class LinkMemory {
   bool over() const { return over_; }
 
  private:
+  std::vector<AgentMessage> place() const;
+
   struct Statements {
-    std::optional<WorkerFailed> failed;  ///< the first of the round
+    bool stop_heard = false;
+    std::optional<WorkerFailed> failed;  ///< the first of the round, unless it came of the round's end
     std::optional<WorkersSafe> safe;
     std::optional<WorkersStopped> stopped;
     std::optional<WorkersSucceeded> succeeded;

@@ -101,6 +101,10 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   void on_message(const DaemonMessage& message) override {
+    if (const auto answer = memory_.answer_to(message); !answer.empty()) {
+      for (const auto& said : answer) session_->send(said);
+      return;
+    }
     memory_.note_received(message);
     if (memory_.over() && farewell_until_) return finish();
     if (memory_.over()) wake_.cancel();

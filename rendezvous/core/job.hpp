@@ -96,7 +96,12 @@ class Job {
   void adopt(const Resume& resume);
   void remind(const NodeId& node);
   void meet_neighbour(const NodeId& node);
-  void lose_expected(const NodeId& node);
+  void ask_for_place(const NodeId& node);
+  bool lose_expected(const NodeId& node, int last_round);
+  bool may_be_old_news() const;
+  std::string unknown_cause() const;
+  bool cause_is_unknown() const;
+  void name_cause(const std::string& reason, Cost cost);
 
   // Faults on purpose (job_rehearsal.cpp).
   const Seat* seat_of_rank(int rank) const;

@@ -46,9 +46,10 @@ void Job::hear(const NodeId& node, const Join& join) {
     if (const auto refused = refusal(join.offer, now_)) return tell(node, *refused);
   }
   learn(join.last_round, join.restart_count);
-  if (!member && round_ && round_->expects(node)) {
-    lose_expected(node);
-    if (over()) return tell(node, JobEnded{outcome_});
+  const bool expected = round_ && round_->expects(node);
+  if (expected && join.last_round != round_->number()) {
+    if (!lose_expected(node, join.last_round)) return tell(node, JobEnded{outcome_});
+    member = nullptr;
   }
   if (!settle_claim(join.offer)) return;
   if (member && member->drained) {
@@ -60,6 +61,7 @@ void Job::hear(const NodeId& node, const Join& join) {
   members_.join(join.offer, Stand::ready);
   growth_.note(now_);
   newcomers_.insert(node);
+  if (expected && round_ && round_->expects(node)) ask_for_place(node);
 }
 
 /// A Join from a node of the live round. False if that is all there is to do.
@@ -110,7 +112,8 @@ void Job::hear(const NodeId& node, const WorkerFailed& failed) {
   if (!live(failed.round) || !round_->seat(node)) return;
   round_->mark_failed(node);
   // A round that already ends needs no second cause: what fails now is a consequence.
-  if (phase_ != Phase::running || lose_those_away()) return;
+  const bool late_cause = cause_is_unknown();
+  if (!late_cause && (phase_ != Phase::running || lose_those_away())) return;
   cooldown_.strike(node, now_);
   const std::string what = what_failed(failed.failure);
   const Verdict verdict = ledger_.judge(failed.failure, now_);
@@ -119,7 +122,8 @@ void Job::hear(const NodeId& node, const WorkerFailed& failed) {
                failed.failure);
   if (staying() < policy_.min_nodes)
     return end(OutcomeKind::failed, what + ", and nodes that had finished are gone", failed.failure);
-  stop_round(verdict.reason + " after " + what, Cost::restart);
+  const std::string reason = verdict.reason + " after " + what;
+  late_cause ? name_cause(reason, Cost::restart) : stop_round(reason, Cost::restart);
 }
 
 /// Workers fail because their peers' machine is gone, and often say so before its time to come back is over.
@@ -139,7 +143,7 @@ void Job::hear(const NodeId& node, const WorkersSafe& safe) {
   if (phase_ == Phase::draining) round_->mark_safe(node, safe.step);
   if (phase_ != Phase::running) return;
   note_change();
-  stop_round(node + "'s workers saved and left unasked");
+  stop_round(may_be_old_news() ? unknown_cause() : node + "'s workers saved and left unasked");
 }
 
 void Job::hear(const NodeId& node, const WorkersStopped& stopped) {
@@ -149,7 +153,7 @@ void Job::hear(const NodeId& node, const WorkersStopped& stopped) {
   if (!member->leaving.empty() && !member->drained) return dismiss(node);
   if (phase_ == Phase::running) {
     note_change();
-    stop_round(node + " stopped its workers by itself");
+    stop_round(may_be_old_news() ? unknown_cause() : node + " stopped its workers by itself");
   }
   members_.set_stand(node, Stand::between);
 }

@@ -164,18 +164,19 @@ NewsKey Job::news_key() const {
 bool Job::news_wanted() const { return members_.available() > 0 && news_key() != news_told_; }
 
 /// A newcomer hears at once why it waits, the others when that has changed, but not in quick succession: with
-/// many nodes that join, each hears a few sentences, not one for each node.
+/// many nodes that join, each hears a few sentences, not one for each node. Who is asked where it sat hears nothing
+/// before it has answered.
 void Job::news() {
   const NewsKey key = news_key();
   for (const NodeId& node : newcomers_) {
-    if (!members_.is_available(node)) continue;
+    if (!members_.is_available(node) || (round_ && round_->expects(node))) continue;
     tell(node, Waiting{waiting_reason(node, now_)});
     members_.told(node, key);
   }
   newcomers_.clear();
   if (!news_wanted() || now_ < next_news_) return;
   for (const NodeId& node : members_.first_available(members_.available())) {
-    if (members_.find(node)->told == key) continue;
+    if (members_.find(node)->told == key || (round_ && round_->expects(node))) continue;
     tell(node, Waiting{waiting_reason(node, now_)});
     members_.told(node, key);
   }

@@ -63,23 +63,49 @@ void Job::remind(const NodeId& node) {
   tell(node, StopWorkers{round_->number(), ending_.reason});
 }
 
-/// A node of the round that is named by another, and has joined already without its place: it was started anew.
+/// A node of the round that is named by another, and has joined already without its place: its workers have stopped,
+/// or it was started anew. It knows.
 void Job::meet_neighbour(const NodeId& node) {
   const Member* member = members_.find(node);
-  if (!member || !member->connected() || !round_->expects(node)) return;
-  const Member waiting = *member;
-  members_.remove(node);
-  lose_expected(node);
-  if (over()) return tell(node, JobEnded{outcome_});
-  members_.join(waiting.offer, waiting.stand);
+  if (member && member->connected() && member->stand == Stand::ready && round_->expects(node))
+    ask_for_place(node);
 }
 
-/// Of an adopted round: its workers are gone with the agent that they had.
-void Job::lose_expected(const NodeId& node) {
+void Job::ask_for_place(const NodeId& node) { tell(node, StopWorkers{round_->number(), ""}); }
+
+/// Of an adopted round: it joins and has no place there. False if the job is over with that.
+bool Job::lose_expected(const NodeId& node, int last_round) {
+  std::string why = "its agent was started anew";
+  if (last_round > round_->number()) why = fmt::format("it was in round {} since", last_round);
+  if (last_round > 0 && last_round < round_->number())
+    why = fmt::format("round {} never reached it", round_->number());
+  if (members_.find(node)) members_.remove(node);
   round_->give_up(node);
   if (round_->unclaimed() == 0) unclaimed_until_.reset();
   cooldown_.strike(node, now_);
-  gone(node, "lost", node + " was lost (its agent was started anew)", staying() + 1);
+  gone(node, "lost", fmt::format("{} was lost ({})", node, why), staying() + 1);
+  return !over();
+}
+
+/// What a node says of an adopted round in this time it may have said already to the daemon that is gone.
+bool Job::may_be_old_news() const {
+  return round_->state().adopted && now_ < running_since_ + policy_.resume_window;
+}
+
+/// Told until somebody says what began it.
+std::string Job::unknown_cause() const {
+  return fmt::format("round {} was ending when the daemon came back", round_->number());
+}
+
+bool Job::cause_is_unknown() const {
+  return phase_ == Phase::stopping && round_->state().adopted && !ending_.charged &&
+         ending_.reason.starts_with(unknown_cause());
+}
+
+/// What came after it stays.
+void Job::name_cause(const std::string& reason, Cost cost) {
+  ending_.reason.replace(0, unknown_cause().size(), reason);
+  ending_.charged = cost == Cost::restart;
 }
 
 /// Somebody of the live round is here. Then it is not given up for a newer one of which a stranger tells:

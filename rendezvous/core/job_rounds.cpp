@@ -331,6 +331,7 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
     round_->mark_gone(node);
     return dismiss(node);
   }
+  if (cause_is_unknown() && stand == Stand::seated) name_cause(sentence, Cost::nothing);
   if (phase_ == Phase::draining) return;
   // A drained node that still stops its workers is dismissed when it asks for the next round.
   if (stand == Stand::ready || (stand == Stand::between && !drained)) dismiss(node);

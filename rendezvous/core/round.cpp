@@ -123,6 +123,10 @@ bool Round::claim(int group_rank, const Resume& resume) {
   index_.emplace(seat.node, group_rank);
   expected_.erase(seat.expected);
   seat.expected.clear();
+  if (const auto elsewhere = expected_.find(seat.node); elsewhere != expected_.end()) {
+    state_.seats[static_cast<std::size_t>(elsewhere->second)].expected.clear();
+    expected_.erase(elsewhere);
+  }
   expect(resume.next_node, (group_rank + 1) % size());
   return true;
 }

@@ -164,6 +164,9 @@ struct Drain {
 /// Stop the round's workers, answer WorkersStopped, then Join for the next round.
 struct StopWorkers {
   int round = 0;
+  /// Empty: a question to a node that has joined since. A daemon without memory has heard from another that this node
+  /// was in that round. It says its place and what it said of the round again, and joins again; one that was not in the
+  /// round just joins again.
   std::string reason;
   bool operator==(const StopWorkers&) const = default;
 };

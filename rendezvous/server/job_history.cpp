@@ -70,7 +70,8 @@ std::optional<std::string> JobHistory::told(const DaemonMessage& message, Time t
     round->end_reason = drain->reason;
     return note(fmt::format("round {} drains: {}", drain->round, drain->reason), time);
   }
-  if (const auto* stop = std::get_if<StopWorkers>(&message); stop && round && stop->round == round->number) {
+  const auto* stop = std::get_if<StopWorkers>(&message);
+  if (stop && !stop->reason.empty() && round && stop->round == round->number) {
     if (round->stop_at) return std::nullopt;
     round->stop_at = time.now;
     round->end_reason = stop->reason;

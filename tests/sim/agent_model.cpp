@@ -2,29 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace muster::sim {
 
 using namespace rendezvous;
+
+namespace {
+
+Resume resume_of(const NodeOffer& offer, const Assignment& assignment, bool workers_alive) {
+  Resume resume;
+  resume.offer = offer;
+  resume.round = assignment.round;
+  resume.group_rank = assignment.group_rank;
+  resume.group_world_size = assignment.group_world_size;
+  resume.first_rank = assignment.first_rank;
+  resume.restart_count = assignment.restart_count;
+  resume.workers_alive = workers_alive;
+  resume.next_node = assignment.next_node;
+  return resume;
+}
+
+}  // namespace
 
 std::vector<AgentMessage> AgentModel::greeting() const {
   if (!assignment_) {
     if (leaving_) return {Join{offer_, last_round_, restart_count_}, Leave{"SIGTERM"}};
     return {Join{offer_, last_round_, restart_count_}};
   }
-  Resume resume;
-  resume.offer = offer_;
-  resume.round = assignment_->round;
-  resume.group_rank = assignment_->group_rank;
-  resume.group_world_size = assignment_->group_world_size;
-  resume.first_rank = assignment_->first_rank;
-  resume.restart_count = assignment_->restart_count;
-  resume.workers_alive = alive_workers();
-  resume.next_node = assignment_->next_node;
-  std::vector<AgentMessage> messages{resume};
+  std::vector<AgentMessage> messages{resume_of(offer_, *assignment_, alive_workers())};
   if (failure_) messages.emplace_back(*failure_);
-  if (workers_ == Workers::succeeded) messages.emplace_back(WorkersSucceeded{resume.round});
-  if (safe_) messages.emplace_back(WorkersSafe{resume.round, 1});
+  if (workers_ == Workers::succeeded) messages.emplace_back(WorkersSucceeded{assignment_->round});
+  if (safe_) messages.emplace_back(WorkersSafe{assignment_->round, 1});
   if (leaving_) messages.emplace_back(Leave{"SIGTERM"});
+  return messages;
+}
+
+/// What the link answers for an agent that has joined again: see LinkMemory.
+std::vector<AgentMessage> AgentModel::place_in_the_past(int round) const {
+  std::vector<AgentMessage> messages;
+  if (!assignment_ && past_ && past_->round == round) {
+    messages.emplace_back(resume_of(offer_, *past_, false));
+    if (past_failure_) messages.emplace_back(*past_failure_);
+    messages.emplace_back(WorkersStopped{round});
+  }
+  for (AgentMessage& again : greeting()) messages.push_back(std::move(again));
   return messages;
 }
 
@@ -45,7 +67,9 @@ AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
       reply.chore = Chore::save;
     }
   } else if (const auto* stop = std::get_if<StopWorkers>(&message)) {
-    if (assignment_ && stop->round == assignment_->round && !stop_asked_) {
+    if (stop->reason.empty()) {
+      reply.messages = place_in_the_past(stop->round);
+    } else if (assignment_ && stop->round == assignment_->round && !stop_asked_) {
       stop_asked_ = true;
       reply.chore = Chore::stop;
     }
@@ -73,8 +97,8 @@ std::vector<AgentMessage> AgentModel::done(Chore chore, int round) {
     safe_ = true;
     return {WorkersSafe{round, 1}};
   }
-  assignment_.reset();
-  failure_.reset();
+  past_ = std::exchange(assignment_, std::nullopt);
+  past_failure_ = std::exchange(failure_, std::nullopt);
   workers_ = Workers::none;
   drain_asked_ = safe_ = stop_asked_ = false;
   if (leaving_) return {WorkersStopped{round}};

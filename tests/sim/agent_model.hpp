@@ -45,15 +45,21 @@ class AgentModel {
   bool alive_workers() const { return workers_ == Workers::running; }
   bool stopping() const { return stop_asked_; }
   bool leaving() const { return leaving_; }
+  int last_round() const { return last_round_; }
   const std::optional<rendezvous::Outcome>& outcome() const { return outcome_; }
   const std::optional<rendezvous::Refused>& refused() const { return refused_; }
   bool finished() const { return outcome_ || refused_; }
 
  private:
+  std::vector<rendezvous::AgentMessage> place_in_the_past(int round) const;
+
   rendezvous::NodeOffer offer_;
   std::optional<rendezvous::Assignment> assignment_;
   Workers workers_ = Workers::none;
   std::optional<rendezvous::WorkerFailed> failure_;
+  std::optional<rendezvous::Assignment>
+      past_;  ///< of the round whose workers have stopped, and what failed there
+  std::optional<rendezvous::WorkerFailed> past_failure_;
   bool drain_asked_ = false;
   bool safe_ = false;
   bool stop_asked_ = false;

@@ -77,6 +77,7 @@ class World {
   void crash_daemon();
   void restart_daemon();
   void look_for_second_round();
+  void look_for_false_causes(const std::vector<rendezvous::Effect>& effects);
   bool member_knows(const std::string& node) const;
 
   // Agents and their connections (world_agents.cpp).

@@ -17,6 +17,7 @@ void World::step(const Event& event) {
   const std::vector<Effect> effects = job_->step(event, daemon_now());
   if (auto broken = judge_.look_at(*job_, effects, daemon_now()); !broken.empty()) return wrong(broken);
   look_for_second_round();
+  look_for_false_causes(effects);
   if (random_.chance(5)) {
     if (auto broken = Judge::look_at_snapshot(*job_, daemon_now()); !broken.empty()) return wrong(broken);
     job_ = std::make_unique<Job>(Job::restore(job_->snapshot(daemon_now()), daemon_now()));
@@ -37,6 +38,23 @@ void World::look_for_second_round() {
     if (unbroken && node.agent->assignment()->round < job_->round()->number())
       wrong(fmt::format("{} still works in round {} while round {} is live", node.name,
                         node.agent->assignment()->round, job_->round()->number()));
+  }
+}
+
+/// Nobody is said to have been started anew who has been there all the time, and says so.
+void World::look_for_false_causes(const std::vector<Effect>& effects) {
+  for (const Effect& effect : effects) {
+    const auto* to_agent = std::get_if<ToAgent>(&effect);
+    const auto* assignment = to_agent ? std::get_if<Assignment>(&to_agent->message) : nullptr;
+    if (!assignment) continue;
+    for (const Node& node : nodes_) {
+      const bool known = node.agent && node.incarnation == 1 && node.agent->last_round() > 0 &&
+                         node.agent->last_round() < assignment->round;
+      if (known &&
+          assignment->reason.find(node.name + " was lost (its agent was started anew)") != std::string::npos)
+        wrong(fmt::format("{} was never started anew, and round {} began with: {}", node.name,
+                          assignment->round, assignment->reason));
+    }
   }
 }
 

@@ -80,6 +80,41 @@ TEST(LinkMemory, TheSameAssignmentAgainChangesNothing) {
   EXPECT_EQ(memory.restatement(), (Messages{resume_of(4, false), WorkersSucceeded{4}}));
 }
 
+TEST(LinkMemory, AskedWhereItSatItSaysItsPlaceAndItsFailureAndJoinsAgain) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  const WorkerFailed failed{4, {}};
+  memory.note_sent(failed);
+  memory.note_received(StopWorkers{4, "restart 1 of 3"});
+  memory.note_sent(WorkersStopped{4});
+  memory.note_sent(Join{offer(), 4, 1});
+  EXPECT_EQ(memory.answer_to(StopWorkers{4, ""}),
+            (Messages{resume_of(4, false), failed, WorkersStopped{4}, Join{offer(), 4, 1}}));
+  EXPECT_EQ(memory.answer_to(StopWorkers{5, ""}), (Messages{Join{offer(), 4, 1}}));
+  EXPECT_EQ(memory.answer_to(StopWorkers{4, "restart 1 of 3"}), Messages{});
+  EXPECT_EQ(memory.answer_to(Waiting{""}), Messages{});
+}
+
+TEST(LinkMemory, AskedForARoundThatItWasNotInItJoinsAgain) {
+  LinkMemory memory;
+  EXPECT_EQ(memory.answer_to(StopWorkers{4, ""}), Messages{});
+  memory.note_sent(Join{offer()});
+  memory.note_sent(Leave{"SIGTERM"});
+  EXPECT_EQ(memory.answer_to(StopWorkers{4, ""}), (Messages{Join{offer()}, Leave{"SIGTERM"}}));
+}
+
+TEST(LinkMemory, AFailureThatCameOfTheRoundsEndIsNoCause) {
+  LinkMemory memory;
+  memory.note_sent(Join{offer()});
+  memory.note_received(round_of(4));
+  memory.note_received(StopWorkers{3, "an older one"});
+  EXPECT_EQ(memory.restatement(), Messages{(resume_of(4, true))});
+  memory.note_received(StopWorkers{4, "restart 1 of 3"});
+  memory.note_sent(WorkerFailed{4, {}});
+  EXPECT_EQ(memory.restatement(), Messages{(resume_of(4, false))});
+}
+
 TEST(LinkMemory, IsOverAfterTheEndOrARefusal) {
   LinkMemory ended;
   EXPECT_FALSE(ended.over());

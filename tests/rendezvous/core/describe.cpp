@@ -40,22 +40,25 @@ std::string assignment_text(const Assignment& m) {
 }  // namespace
 
 std::string describe(const DaemonMessage& message) {
-  return std::visit(
-      Cases{[](const Waiting& m) { return "waiting: " + m.reason; },
-            [](const Assignment& m) { return assignment_text(m); },
-            [](const Drain& m) {
-              return fmt::format("drain round {}, {}: {}", m.round, human(m.grace), m.reason);
-            },
-            [](const StopWorkers& m) { return fmt::format("stop round {}: {}", m.round, m.reason); },
-            [](const JobEnded& m) {
-              return fmt::format("job ended, {}: {}", kind_text(m.outcome.kind), m.outcome.reason);
-            },
-            [](const Refused& m) { return "refused: " + m.reason; },
-            [](const Inject& m) {
-              return fmt::format("inject {} into {}", signal_name(m.signal_number),
-                                 m.rank ? fmt::format("rank {}", *m.rank) : "the launcher");
-            }},
-      message);
+  return std::visit(Cases{[](const Waiting& m) { return "waiting: " + m.reason; },
+                          [](const Assignment& m) { return assignment_text(m); },
+                          [](const Drain& m) {
+                            return fmt::format("drain round {}, {}: {}", m.round, human(m.grace), m.reason);
+                          },
+                          [](const StopWorkers& m) {
+                            if (m.reason.empty()) return fmt::format("what of round {}?", m.round);
+                            return fmt::format("stop round {}: {}", m.round, m.reason);
+                          },
+                          [](const JobEnded& m) {
+                            return fmt::format("job ended, {}: {}", kind_text(m.outcome.kind),
+                                               m.outcome.reason);
+                          },
+                          [](const Refused& m) { return "refused: " + m.reason; },
+                          [](const Inject& m) {
+                            return fmt::format("inject {} into {}", signal_name(m.signal_number),
+                                               m.rank ? fmt::format("rank {}", *m.rank) : "the launcher");
+                          }},
+                    message);
 }
 
 }  // namespace muster::rendezvous

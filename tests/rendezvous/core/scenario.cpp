@@ -101,6 +101,10 @@ void Scenario::node_does(const NodeId& node, const std::string& what, const Word
   if (words.at(1) == "joins") return joins(node, words);
   if (words.at(1) == "fails") return fails(node, words);
   if (words.at(1) == "resumes") return resumes(node, words);
+  if (what.starts_with("is stopped and joins")) {
+    say(node, WorkersStopped{round});
+    return joins(node, words);
+  }
   if (what == "makes a step") return say(node, Progress{round, 1});
   if (what == "is safe") return say(node, WorkersSafe{round, 1});
   if (what == "has stopped") return say(node, WorkersStopped{round});
@@ -109,10 +113,7 @@ void Scenario::node_does(const NodeId& node, const std::string& what, const Word
   if (what == "is cut") return step(ConnectionLost{node, LossKind::closed, "connection closed"});
   if (what == "is broken off") return step(ConnectionLost{node, LossKind::broken, "connection reset"});
   if (what == "is silent") return step(ConnectionLost{node, LossKind::silent, "nothing heard for 30 s"});
-  if (what != "is stopped and joins")
-    throw std::runtime_error("nobody knows what it means that a node " + what);
-  say(node, WorkersStopped{round});
-  joins(node, words);
+  throw std::runtime_error("nobody knows what it means that a node " + what);
 }
 
 void Scenario::operator_does(const std::string& what, const Words& words) {
@@ -137,7 +138,7 @@ void Scenario::joins(const NodeId& node, const Words& words) {
   if (const auto rank = value_of(words, "rank")) offer.preferred_group_rank = number(*rank);
   offer.hosts_endpoint = offer.hosts_endpoint || has(words, "endpoint");
   if (has(words, "anew")) offer.incarnation += "+";
-  say(node, Join{offer});
+  say(node, Join{offer, number_of(words, "after", 0)});
 }
 
 void Scenario::fails(const NodeId& node, const Words& words) {

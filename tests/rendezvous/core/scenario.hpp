@@ -5,6 +5,7 @@
 //   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D] [changes=N] [chaos]
 //                                                            first line of all
 //   > NODE joins [workers=N] [rank=N] [endpoint] [anew]      'anew': another process of the same node
+//     [after=N]                                              the newest round that it was in
 //   > NODE fails [exit=N | signal=N] [lived=D]               its first worker
 //   > NODE makes a step                                     a worker of it says so
 //   > NODE is safe | has stopped | has succeeded | leaves | is stopped and joins

@@ -83,6 +83,40 @@ TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
       << b.last<StopWorkers>()->reason;
 }
 
+TEST_F(RestartTest, D7_WhoHasStoppedAndJoinedIsAskedForItsFailure) {
+  start(false);
+  auto& a = agent("a");
+  auto& b = agent("b");
+  ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+  WorkerFailure failure;
+  failure.node = "a";
+  failure.rank = a.last<Assignment>()->first_rank;
+  failure.round = 1;
+  failure.lived_ms = 60'000;
+  failure.cause = ExitCause::signalled(9);
+  a.link->send(WorkerFailed{1, failure});
+  ASSERT_TRUE(run_until([&] { return a.last<StopWorkers>() && b.last<StopWorkers>(); }));
+  const Join again{offer(link_options("a")), 1, 0};
+  a.link->send(WorkersStopped{1});
+  a.link->send(again);
+  ASSERT_TRUE(run_until([&] { return a.last<Waiting>() != nullptr; }));
+  stop_daemon();
+  start(false);
+  ASSERT_TRUE(run_until([&] { return b.count<StopWorkers>() == 2; }));
+  b.link->send(WorkersStopped{1});
+  b.link->send(Join{offer(link_options("b")), 1, 0});
+  for (const auto* node : {&a, &b}) {
+    ASSERT_TRUE(run_until([&] { return node->count<Assignment>() == 2; }));
+    EXPECT_NE(node->last<Assignment>()->reason.find("on a was killed by SIGKILL"), std::string::npos)
+        << node->last<Assignment>()->reason;
+    EXPECT_EQ(node->last<Assignment>()->reason.find("was lost"), std::string::npos);
+    for (const auto& message : node->received) {
+      const auto* stop = std::get_if<StopWorkers>(&message);
+      EXPECT_FALSE(stop && stop->reason.empty()) << "the link answers that by itself";
+    }
+  }
+}
+
 /// Launches a and b of a job that has no restarts, and kills both and the daemon; the daemon comes back.
 class KilledWholeTest : public RestartTest {
  protected:
