@@ -148,6 +148,40 @@ TEST_F(Rehearsal, WhoseRanksADaemonWithoutMemoryDoesNotKnowYetIsSaid) {
   EXPECT_TRUE(ask({3, "", SIGKILL}).done);
 }
 
+TEST_F(Rehearsal, WhoseRanksNobodyWillSayAnyMoreIsSaid) {
+  JobPolicy policy;
+  policy.min_nodes = policy.max_nodes = 2;
+  policy.max_restarts = 3;
+  policy.allow_chaos = true;
+  job_.emplace("job", policy);
+  Resume resume;
+  resume.offer.node = resume.offer.host = "n2";
+  resume.offer.address = "10.0.0.2";
+  resume.offer.local_workers = 2;
+  resume.round = 3;
+  resume.group_rank = 1;
+  resume.group_world_size = 2;
+  resume.first_rank = 2;
+  resume.workers_alive = true;
+  resume.next_node = "n1";
+  job_->step(FromAgent{"n2", resume}, start);
+  join("n1");  // started anew
+  EXPECT_EQ(refused({0, "", SIGKILL}),
+            "nobody has said who had rank 0: 1 of 2 nodes of round 3 is gone without a word of it");
+}
+
+TEST_F(Rehearsal, ARankWhoseWorkersHaveEndedGetsNoSignal) {
+  begin();
+  job_->step(FromAgent{"n2", WorkersSucceeded{1}}, start);
+  EXPECT_EQ(refused({2, "", SIGKILL}), "rank 2 on n2 has no process any more: " + job_->reason(start));
+  begin();
+  job_->step(FromAgent{"n2", WorkersSafe{1}}, start);
+  EXPECT_EQ(ask({0, "", SIGKILL}).event,
+            "an operator asked n1 to send SIGKILL to rank 0 if it still runs (musterctl chaos)");
+  job_->step(FromAgent{"n1", WorkersStopped{1}}, start);
+  EXPECT_EQ(refused({0, "", SIGKILL}), "rank 0 on n1 has no process any more: " + job_->reason(start));
+}
+
 TEST_F(Rehearsal, AJobThatIsOverHasNobodyToHurt) {
   begin();
   for (const char* node : {"n1", "n2"}) job_->step(FromAgent{node, WorkersSucceeded{1}}, start);
