@@ -23,6 +23,7 @@ FORTH = (  # what a sentence says, and what must have been done to the host name
     # While the daemon is away the workers of all hosts hear of one that leaves, from each other.
     (r"(?P<host>n\d+)'s workers saved and left unasked", ("agent terminated",), "any"),
     (r"(?P<host>n\d+) stopped its workers by itself", ("agent terminated", *NO_ANSWER), "host"),
+    (r"was ending when the daemon came back", ("daemon killed", "agent terminated", *KILLED, *NO_ANSWER), "any"),
     (r"did not come back after the daemon had", ("agent terminated", *NO_ANSWER), "any"),
 )
 NO_END = r"all \d+ nodes are here|\d+ of \d+|a job of one node"  # why a round forms that none went before
