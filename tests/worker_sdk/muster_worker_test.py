@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from contextlib import redirect_stderr
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "worker_sdk/python"))
 import muster_worker  # noqa: E402
@@ -201,7 +202,7 @@ class CheckpointsTest(unittest.TestCase):
         for step in (-1, 10**12, 1.0, "7", None, True):
             with self.assertRaisesRegex(ValueError, f"step={step!r}: expected an int from 0 to 999999999999"):
                 self.save(checkpoints, step)
-        self.assertEqual(self.names(), [])
+        self.assertEqual(self.names(), [".tmp-begun-run-1"])
         self.assertEqual(self.save(checkpoints, 10**12 - 1), checkpoints.newest_first()[0])
         self.assertEqual(self.save(self.begin(0), 0), checkpoints.newest_first()[0])
         self.folder = self.folder / "other"
@@ -219,6 +220,54 @@ class CheckpointsTest(unittest.TestCase):
         paths = [self.save(checkpoints, step) for step in (1, 2, 3)]
         self.assertEqual(checkpoints.newest_first(), [paths[2], paths[1]])
         self.assertEqual(self.names()[-2:], [name, f"{name}.new"])
+
+    def test_D3_of_two_runs_that_began_before_anybody_saved_the_later_is_newer_whatever_its_round(self):
+        cut_off, next_one = self.begin(5), self.begin(1)
+        path = self.save(next_one, 7)
+        with self.assertRaises(muster_worker.SupersededError):
+            self.save(cut_off, 90)
+        self.assertEqual(self.begin(1).newest_first(), [path])
+
+    def test_a_rank_that_only_reads_claims_nothing(self):
+        with mock.patch.dict(os.environ, {"RANK": "1"}):
+            self.begin(1)
+        self.assertEqual(self.names(), [])
+
+    def test_what_has_just_been_saved_is_never_what_is_removed(self):
+        checkpoints = self.begin(1)
+        for step in (100, 200, 50):
+            path = self.save(checkpoints, step)
+            self.assertTrue(path.exists())
+
+    def test_what_an_older_run_left_unfinished_makes_room_when_a_save_fails(self):
+        self.save(self.begin(1), 1)
+        left = self.folder / "step-000000000005-generation-1-round-1.pt.new"
+        left.write_bytes(b"half")
+        with self.assertRaises(ZeroDivisionError):
+            self.begin(2).save(2, lambda file: 1 // 0)
+        self.assertFalse(left.exists())
+
+    def test_all_ranks_get_what_rank_0_reads_or_hear_why_not(self):
+        checkpoints = self.begin(1)
+        self.save(checkpoints, 1, b"one")
+        sent = []
+
+        class Dist:
+            def __init__(self, rank):
+                self.get_rank = lambda: rank
+
+            def broadcast_object_list(self, objects, src):
+                if self.get_rank() == src:
+                    sent[:] = objects
+                else:
+                    objects[:] = sent
+
+        read = pathlib.Path.read_bytes
+        self.assertEqual([checkpoints.load(read, Dist(rank)) for rank in (0, 1)], [b"one", b"one"])
+        with self.assertRaises(ZeroDivisionError):
+            checkpoints.load(lambda path: 1 // 0, Dist(0))
+        with self.assertRaisesRegex(RuntimeError, "rank 0 cannot load from .*: ZeroDivisionError: "):
+            checkpoints.load(read, Dist(1))
 
     def test_to_keep_none_is_refused(self):
         with self.assertRaisesRegex(ValueError, "keep=0: expected 1 or more"):

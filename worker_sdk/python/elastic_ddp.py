@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 from functools import partial
-from typing import Any
 
 import muster_worker
 import torch
@@ -42,21 +41,14 @@ def batch_of(step: int) -> torch.Tensor:
     return torch.randint(0, SAMPLES, (GLOBAL_BATCH,), generator=torch.Generator().manual_seed(step))
 
 
-def load(checkpoints: muster_worker.Checkpoints | None) -> dict[str, Any] | None:
-    """What rank 0, which has them, finds newest there, on every rank; None if there is nothing."""
-    found = [checkpoints.load(torch.load) if checkpoints else None]
-    dist.broadcast_object_list(found, src=0)
-    return found[0]
-
-
 def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
     """Up to `steps` in all, from wherever the last world has stopped."""
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    checkpoints = muster_worker.Checkpoints(folder, worker.round) if rank == 0 else None
-    step, state = 0, load(checkpoints)
+    checkpoints = muster_worker.Checkpoints(folder, worker.round)
+    step, state = 0, checkpoints.load(torch.load, dist)
     if state:
         step = state["step"]
         model.load_state_dict(state["model"])
@@ -78,7 +70,7 @@ def train(worker: muster_worker.Worker, folder: str, steps: int) -> None:
             with open(os.path.join(folder, "losses.jsonl"), "a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, "loss": mean.item(), "world": world}) + "\n")
         leaves = worker.drain_requested(dist)
-        if checkpoints and (leaves or step % SAVE_EVERY == 0 or step == steps):
+        if rank == 0 and (leaves or step % SAVE_EVERY == 0 or step == steps):
             state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
             checkpoints.save(step, partial(torch.save, state))
         if leaves:

@@ -142,12 +142,12 @@ class Checkpoints:
     """What a job has saved in one folder, a file for each checkpoint. All ranks may read, rank 0 alone saves.
 
         checkpoints = muster_worker.Checkpoints("/shared/demo", worker.round)
-        state = checkpoints.load(torch.load)  # None if there is none
+        state = checkpoints.load(torch.load, dist)  # None if there is none
         checkpoints.save(step, lambda file: torch.save(state, file))
 
     A world that was cut off from the others may go on saving after the next one has begun. So a file's name tells the run
-    that saved it: its generation, one more than any that was there when it began, and its round. The newest checkpoint is
-    the newest run's, whatever its step, and a run that has been superseded saves no more.
+    that saved it: its generation, a number that rank 0 claims when it begins, greater than any that is there, and its
+    round. The newest checkpoint is the newest run's, whatever its step, and a run that has been superseded saves no more.
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", launch_round: int, keep: int = 2, suffix: str = ".pt") -> None:
@@ -158,16 +158,34 @@ class Checkpoints:
             raise ValueError(f"keep={keep}: expected 1 or more, since what is being replaced must not be the last")
         self._folder, self._keep, self._suffix = pathlib.Path(folder), keep, suffix
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.run = (1 + max((key[0] for key, _ in self._found()), default=0), launch_round)
+        self.run = (self._claim(), launch_round)
 
     def newest_first(self) -> "list[pathlib.Path]":
         """Whole files only. Any of them may be gone before it is opened, once another run saves: hence load()."""
         return [path for _, path in self._found()]
 
-    def load(self, read: "Callable[[pathlib.Path], _State]") -> "_State | None":
+    def load(self, read: "Callable[[pathlib.Path], _State]", dist: Any = None) -> "_State | None":
         """What `read` makes of the newest; None if there is none. If that is gone when it is opened (FileNotFoundError),
         since another run has saved and keeps newer ones only, the newest that is there by then is read. Raises what
-        `read` raises otherwise."""
+        `read` raises otherwise. With `dist` (torch.distributed) a collective call: what rank 0 reads, on every rank, which
+        alone needs to see the folder; where `read` raises there, RuntimeError on the others."""
+        if dist is None:
+            return self._load(read)
+        answer: "list[Any]" = [None, ""]
+        error: "Exception | None" = None
+        if dist.get_rank() == 0:
+            try:
+                answer[0] = self._load(read)
+            except Exception as raised:
+                error, answer[1] = raised, f"rank 0 cannot load from {self._folder}: {type(raised).__name__}: {raised}"
+        dist.broadcast_object_list(answer, src=0)
+        if error:
+            raise error
+        if answer[1]:
+            raise RuntimeError(answer[1])
+        return answer[0]
+
+    def _load(self, read: "Callable[[pathlib.Path], _State]") -> "_State | None":
         listed = self.newest_first()
         while listed:
             try:
@@ -181,7 +199,8 @@ class Checkpoints:
     def save(self, step: int, write: "Callable[[BinaryIO], object]") -> pathlib.Path:
         """Has `write` fill a new file, which is whole and on disk when this returns; older ones than `keep` are removed.
         Raises ValueError for a step that is none (0 to 999999999999); SupersededError; OSError, or what `write` raises:
-        then all that was saved before is still there."""
+        then all that was saved before is still there. (PyTorch 1 ends the process if it finds the disk full: let it save
+        to an io.BytesIO, and write that.)"""
         _refuse_unless_number("step", step, _MAX_STEP)
         self._refuse_if_superseded()
         path = self._folder / f"step-{step:012d}-generation-{self.run[0]}-round-{self.run[1]}{self._suffix}"
@@ -194,11 +213,36 @@ class Checkpoints:
             self._refuse_if_superseded()
             os.replace(unfinished, path)
         except BaseException:
-            unfinished.unlink(missing_ok=True)
+            self._remove_what_is_unfinished()
             raise
         _sync_folder(self._folder)
-        self._remove_what_is_old()
+        for _, old in [found for found in self._found() if found[0] <= (*self.run, step)][self._keep:]:
+            old.unlink(missing_ok=True)
+        self._remove_what_is_unfinished()
+        for generation, note in self._begun():
+            if generation <= self.run[0]:
+                note.unlink(missing_ok=True)
         return path
+
+    def _claim(self) -> int:
+        """A generation that no other run has; noted in the folder until this run, or a later one, has saved. Where that
+        cannot be done, and for ranks that only read, just one that is newer than all."""
+        newest = max([0, *(key[0] for key, _ in self._found()), *(generation for generation, _ in self._begun())])
+        while os.environ.get("RANK", "0") == "0":
+            newest += 1
+            try:
+                (self._folder / f".tmp-begun-run-{newest}").touch(exist_ok=False)
+                return newest
+            except FileExistsError:
+                continue  # another run begins at the same moment
+            except OSError:
+                return newest
+        return newest + 1
+
+    def _begun(self) -> "list[tuple[int, pathlib.Path]]":
+        """(generation, note of it) of runs that may have saved nothing yet."""
+        matches = (re.fullmatch(r"\.tmp-begun-run-(\d+)", name) for name in os.listdir(self._folder))
+        return [(int(match[1]), self._folder / match[0]) for match in matches if match]
 
     def _found(self, ending: str = "") -> "list[tuple[tuple[int, int, int], pathlib.Path]]":
         """((generation, round, step), path), newest first; regular files only."""
@@ -213,11 +257,11 @@ class Checkpoints:
             raise SupersededError(f"{self._folder}: round {launch_round} has taken over from these checkpoints and saved "
                                   f"{path.name if path else ''}; what round {self.run[1]} computes counts no longer")
 
-    def _remove_what_is_old(self) -> None:
-        """Also what was left unfinished, by this run or an older one."""
-        unfinished = [path for key, path in self._found(".new") if key[:2] <= self.run]
-        for path in [*self.newest_first()[self._keep:], *unfinished]:
-            path.unlink(missing_ok=True)
+    def _remove_what_is_unfinished(self) -> None:
+        """By this run or an older one: it may be what leaves the disk no room."""
+        for key, path in self._found(".new"):
+            if key[:2] <= self.run:
+                path.unlink(missing_ok=True)
 
 
 def join() -> Worker:
