@@ -354,13 +354,24 @@ class Proofs(unittest.TestCase):
 
     def test_a_position_that_no_world_can_reach_is_found(self):
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
-            self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1))
+            self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1), *steps(21, 21))
+        with self.assertRaisesRegex(AssertionError, "in 20 steps"):
+            self.follow(*steps(1, 20), resumed(20, 20 * 64 + 1)).check_no_short_step()
         with self.assertRaisesRegex(AssertionError, "in 20 steps"):
             self.follow(*steps(1, 20), resumed(20, 20 * 256))
 
     def test_the_last_batch_of_an_epoch_may_be_short(self):
         epoch = {"event": "epoch", "step": 20, "epoch": 1, "complete": True}
         self.follow(*steps(1, 20), epoch, resumed(20, 20 * 64 - 17))
+
+    def test_the_last_batch_of_an_epoch_that_the_next_run_completes_may_be_short(self):
+        """Asked to save after that step, a trainer has not looked yet whether there is another one."""
+        drained, epoch = {"event": "drained", "step": 20, "saved": True}, {"event": "epoch", "step": 20, "epoch": 1, "complete": True}
+        began = (*steps(1, 20), drained, resumed(20, 20 * 64 - 17))
+        self.follow(*began, resumed(20, 20 * 64 - 17), epoch, *steps(21, 22)).check_no_short_step()
+        with self.assertRaisesRegex(AssertionError, "in 20 steps"):
+            self.follow(*began, {**epoch, "step": 21}, *steps(21, 22))
+        self.follow(*steps(1, 20), resumed(20, 20 * 64 - 17), resumed(15, 15 * 64), *steps(16, 20))
 
     def test_growth_is_seen_between_troughs(self):
         self.assertEqual(proof_leftovers.growth([(10, 100), (30, 900)] * 16), (0, 0))

@@ -49,6 +49,7 @@ class Ledger:
         self.allowed_more = 0  # steps more that may be repeated: checkpoints that were damaged on purpose
         self.position = 0  # samples that the checked steps have used, as far as the places tell
         self.superseded = 0  # steps that a run did after a newer one had begun
+        self._short_at = None  # a step with too few samples, and why that is wrong unless it ended an epoch
         self._runs = {(0, 0): Run()}
         self._newest = (0, 0)
 
@@ -77,13 +78,19 @@ class Ledger:
         elif kind == "epoch":
             if event["complete"]:
                 self._runs[name].epoch_ends[event["epoch"]] = event["step"]
+                if self._short_at and self._short_at[0] == event["step"]:
+                    self._short_at = None
         elif kind == "drained" and event["saved"]:
             if name == self._newest:
                 self.drained_at = event["step"]
         elif kind == "checkpoint_failed" and name == self._newest:
             self.failed_saves += 1
 
+    def check_no_short_step(self):
+        assert not self._short_at, self._short_at[1]
+
     def _step(self, name, step):
+        self.check_no_short_step()
         if step == 1 and (name > self._newest or name == self._newest and self.step != 0):  # there was no checkpoint yet
             self._begin(name, self._newest, Run())
         assert name in self._runs, f"samples: step {step} is told by a run {name} that was not resumed"
@@ -102,6 +109,8 @@ class Ledger:
                 f"samples: saved on request at {self.drained_at}, resumed from {step}")
             self.drained_at = None
         assert saved_by in self._runs, f"samples: resumed from a checkpoint of a run {saved_by} that told of no step"
+        if self._short_at and self._short_at[0] != step:
+            self._short_at = None  # a checkpoint that nobody goes on from
         parent = self._runs[saved_by]
         assert step <= parent.step, f"samples: resumed from step {step}, but only {parent.step} were done"
         ends = {epoch: end for epoch, end in parent.epoch_ends.items() if end <= step}
@@ -131,8 +140,10 @@ class Ledger:
         if step in epoch_ends.values():
             return
         low, high = min(self.worlds) * self.batch * steps, max(self.worlds) * self.batch * steps
-        assert low <= eaten <= high and eaten % self.batch == 0, (
-            f"samples: {eaten} in {steps} steps of {self.batch} a worker, with worlds of {self.worlds}")
+        why = f"samples: {eaten} in {steps} steps of {self.batch} a worker, with worlds of {self.worlds}"
+        assert low - max(self.worlds) * self.batch < eaten <= high, why
+        if eaten < low or eaten % self.batch != 0:
+            self._short_at = (step, why)  # asked to save after an epoch's last step, it leaves the epoch to the next run
 
 
 def number_of(words, name, default):
@@ -165,6 +176,7 @@ def check(run):
 
 def check_end(program, ledger):
     """A job that succeeded has done all that it was to do: its epochs, or its steps if those are fewer."""
+    ledger.check_no_short_step()
     if program[0] == "python":
         wanted = number_of(program, "--steps", ledger.step)
         assert ledger.step == wanted, f"samples: ended at step {ledger.step} of {wanted}"
