@@ -78,12 +78,15 @@ void Supervisor::on(const StopSignal& event, Instant now) {
   if (is_echo(event, now)) return;
   ++stop_signals_seen_;
   if (stop_signals_seen_ > 1) return hurry(event.signal_number, now);
-  // Once the job's end is known, a signal can only make it quicker.
-  if (!outcome_) {
+  // Once the job's end is known, a signal can only make it quicker. But who is stopped while another node's leaving ends
+  // the job was stopped as well: of a Ctrl-C on all nodes one is always heard of before the others' own.
+  const bool ends_since_another_leaves =
+      outcome_ && outcome_->kind == OutcomeKind::preempted && !group_.running().empty();
+  if (!outcome_ || ends_since_another_leaves) {
     stop_signal_ = event.signal_number;
     const StopWords words = words_of(event, rehearsed_signal_ == event.signal_number);
     stopped_by_ = words.stopped_by;
-    send(rendezvous::Leave{words.why_it_leaves});
+    if (!outcome_) send(rendezvous::Leave{words.why_it_leaves});
   }
   if (group_.running().empty()) return;
   // Whoever stops the job gives all of the grace from now on, also to workers that were told to leave for another reason.

@@ -190,6 +190,25 @@ TEST(SupervisorStop, JobEndedStopsWhatRunsThenFinishes) {
   EXPECT_THAT(scene.wanted<Finish>()[0].survivors, IsEmpty());
 }
 
+// A Ctrl-C on all nodes: the first to leave is heard of before this node's own signal comes.
+TEST(SupervisorStop, G2_WhoIsStoppedWhileAnotherNodesLeavingEndsTheJobWasStoppedToo) {
+  for (const auto kind : {rendezvous::OutcomeKind::preempted, rendezvous::OutcomeKind::failed}) {
+    Scene scene;
+    scene.runs();
+    scene.daemon(rendezvous::JobEnded{{kind, "n1 leaves", {}, {}, 0}});
+    scene.happens(StopSignal{SIGINT});
+    EXPECT_THAT(scene.sent<rendezvous::Leave>(), IsEmpty());
+    scene.ends_with_output(0, ExitCause::signalled(SIGINT));
+    scene.ends_with_output(1, ExitCause::signalled(SIGINT));
+    scene.swept();
+    ASSERT_EQ(scene.wanted<Finish>().size(), 1u);
+    const auto finish = scene.wanted<Finish>()[0];
+    const bool was_stopped = kind == rendezvous::OutcomeKind::preempted;
+    EXPECT_EQ(finish.stop_signal, was_stopped ? SIGINT : 0);
+    EXPECT_EQ(finish.outcome.reason, was_stopped ? "stopped by SIGINT from outside" : "n1 leaves");
+  }
+}
+
 TEST(SupervisorStop, G4_AWorkerThatOutlivesSigkillIsNamedAndNotWaitedFor) {
   Scene scene(2, with_graces({.stop = 10s}));
   scene.runs();
