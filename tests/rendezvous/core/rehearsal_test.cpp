@@ -129,11 +129,8 @@ TEST_F(Rehearsal, WithoutARoundThereAreNoRanksButLaunchers) {
   EXPECT_TRUE(ask({std::nullopt, "n1", SIGKILL}).done);
 }
 
-TEST_F(Rehearsal, WhoseRanksADaemonWithoutMemoryDoesNotKnowYetIsSaid) {
-  JobPolicy policy;
-  policy.min_nodes = policy.max_nodes = 2;
-  policy.allow_chaos = true;
-  job_.emplace("job", policy);
+/// Node n2 in a round of two nodes that runs, as it tells a daemon without memory.
+Resume resume_of_n2() {
   Resume resume;
   resume.offer.node = resume.offer.host = "n2";
   resume.offer.address = "10.0.0.2";
@@ -143,7 +140,15 @@ TEST_F(Rehearsal, WhoseRanksADaemonWithoutMemoryDoesNotKnowYetIsSaid) {
   resume.group_world_size = 2;
   resume.first_rank = 2;
   resume.workers_alive = true;
-  job_->step(FromAgent{"n2", resume}, start);
+  return resume;
+}
+
+TEST_F(Rehearsal, WhoseRanksADaemonWithoutMemoryDoesNotKnowYetIsSaid) {
+  JobPolicy policy;
+  policy.min_nodes = policy.max_nodes = 2;
+  policy.allow_chaos = true;
+  job_.emplace("job", policy);
+  job_->step(FromAgent{"n2", resume_of_n2()}, start);
   EXPECT_EQ(refused({0, "", SIGKILL}).find("nobody has said yet who has rank 0: round 3 was running"), 0u);
   EXPECT_TRUE(ask({3, "", SIGKILL}).done);
 }
@@ -154,15 +159,7 @@ TEST_F(Rehearsal, WhoseRanksNobodyWillSayAnyMoreIsSaid) {
   policy.max_restarts = 3;
   policy.allow_chaos = true;
   job_.emplace("job", policy);
-  Resume resume;
-  resume.offer.node = resume.offer.host = "n2";
-  resume.offer.address = "10.0.0.2";
-  resume.offer.local_workers = 2;
-  resume.round = 3;
-  resume.group_rank = 1;
-  resume.group_world_size = 2;
-  resume.first_rank = 2;
-  resume.workers_alive = true;
+  Resume resume = resume_of_n2();
   resume.next_node = "n1";
   job_->step(FromAgent{"n2", resume}, start);
   join("n1");  // started anew

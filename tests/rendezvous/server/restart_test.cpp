@@ -63,6 +63,16 @@ TEST_F(RestartTest, D7_AJoinDuringTheGapSucceedsAfterwards) {
   EXPECT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
 }
 
+WorkerFailure killed_worker(const std::string& node, int rank) {
+  WorkerFailure failure;
+  failure.node = node;
+  failure.rank = rank;
+  failure.round = 1;
+  failure.lived_ms = 60'000;
+  failure.cause = ExitCause::signalled(9);
+  return failure;
+}
+
 TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
   start(true);
   auto& a = agent("a");
@@ -70,13 +80,7 @@ TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
   ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
   stop_daemon();
   ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
-  WorkerFailure failure;
-  failure.node = "a";
-  failure.rank = a.last<Assignment>()->first_rank;
-  failure.round = 1;
-  failure.lived_ms = 60'000;
-  failure.cause = ExitCause::signalled(9);
-  a.link->send(WorkerFailed{1, failure});
+  a.link->send(WorkerFailed{1, killed_worker("a", a.last<Assignment>()->first_rank)});
   start(true);
   ASSERT_TRUE(run_until([&] { return b.last<StopWorkers>() != nullptr; }));
   EXPECT_NE(b.last<StopWorkers>()->reason.find("SIGKILL"), std::string::npos)
@@ -88,13 +92,7 @@ TEST_F(RestartTest, D7_WhoHasStoppedAndJoinedIsAskedForItsFailure) {
   auto& a = agent("a");
   auto& b = agent("b");
   ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
-  WorkerFailure failure;
-  failure.node = "a";
-  failure.rank = a.last<Assignment>()->first_rank;
-  failure.round = 1;
-  failure.lived_ms = 60'000;
-  failure.cause = ExitCause::signalled(9);
-  a.link->send(WorkerFailed{1, failure});
+  a.link->send(WorkerFailed{1, killed_worker("a", a.last<Assignment>()->first_rank)});
   ASSERT_TRUE(run_until([&] { return a.last<StopWorkers>() && b.last<StopWorkers>(); }));
   const Join again{offer(link_options("a")), 1, 0};
   a.link->send(WorkersStopped{1});
