@@ -9,44 +9,22 @@ taking turns. PYTHON is an interpreter that has PyTorch; fully_shard is compared
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 
+from ranks import run_ranks
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORLD, BATCH = 2, 64
-LIMIT_S = 900
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def run_ranks(command):
-    """Each rank's standard output."""
-    port = free_port()
-    ranks = []
-    for rank in range(WORLD):
-        env = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(WORLD), LOCAL_WORLD_SIZE=str(WORLD),
-                   MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1")
-        env.pop("TORCHELASTIC_USE_AGENT_STORE", None)
-        ranks.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    results = [rank.communicate(timeout=LIMIT_S) for rank in ranks]
-    for rank, (_, errors) in zip(ranks, results):
-        if rank.returncode != 0:
-            sys.exit(f"{' '.join(command)}: exit code {rank.returncode}\n{errors}")
-    return [output for output, _ in results]
 
 
 def ours(options, program, steps, more):
     with tempfile.TemporaryDirectory() as folder:
         metrics = os.path.join(folder, "metrics")
         run_ranks([os.path.join(options.bin_dir, program), f"--data-dir={options.data_dir}", f"--batch-size={BATCH}",
-                   "--epochs=1000", f"--max-steps={steps}", f"--metrics-file={metrics}", "--quiet", *more])
+                   "--epochs=1000", f"--max-steps={steps}", f"--metrics-file={metrics}", "--quiet", *more], WORLD)
         with open(metrics, encoding="utf-8") as f:
             epochs = [line for line in map(json.loads, f) if line["event"] == "epoch"]
     return epochs[-1]["samples_per_s"]
@@ -54,7 +32,7 @@ def ours(options, program, steps, more):
 
 def theirs(options, python, kind, steps, widths):
     return float(run_ranks([python, os.path.join(HERE, "torch_train.py"), kind, options.data_dir, str(steps), widths,
-                            str(BATCH)])[0])
+                            str(BATCH)], WORLD)[0])
 
 
 def version_of(python):
