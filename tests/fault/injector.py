@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import re
 import shlex
 import time
 
@@ -50,6 +51,12 @@ def possible_faults(run):
     return possible, left_out
 
 
+def told_to_wait_s(output):
+    """Of a launcher that was sent away since its host failed too often; else 0."""
+    found = re.search(r"it may come in again in (?:(\d+) min)? ?(?:([\d.]+) s)?", output)
+    return 60 * int(found[1] or 0) + float(found[2] or 0) + 1 if found else 0
+
+
 class Injector:
     def __init__(self, run, dice, every_s):
         self._run, self._dice, self._every_s = run, dice, every_s
@@ -60,6 +67,7 @@ class Injector:
         self._busy = set()  # hosts, "daemon", "disk": broken now
         self.counts = {}
         self.done = []  # (time, sentence)
+        self._not_before = {}  # launch that has ended: time
 
     def step(self, now):
         """What is due by now."""
@@ -80,10 +88,16 @@ class Injector:
             self._say(text)
 
     def restart_ended(self):
-        """As an operator, or a scheduler, would; but not those that wait for their restart, or once the job is done."""
+        """As an operator, or a scheduler, would; but not those that wait for their restart, or once the job is done. One that
+        was sent away with a time is started when that is over.
+        """
         for name, launch in self._run.launches.items():
             code = launch.process.poll()
-            if code not in (None, 0) and name not in self._busy and not self._run.succeeded():
+            if code in (None, 0) or name in self._busy or self._run.succeeded():
+                continue
+            if launch not in self._not_before:
+                self._not_before[launch] = time.monotonic() + told_to_wait_s(launch.output())
+            if time.monotonic() >= self._not_before[launch]:
                 self._say(f"start {name}")
 
     def _gap_s(self):

@@ -16,6 +16,7 @@ sys.path.insert(0, HERE)
 import actions  # noqa: E402,F401  they make the sentences known
 import expectations  # noqa: E402
 import hits  # noqa: E402
+import injector  # noqa: E402
 import proof_state  # noqa: E402
 import proof_truth  # noqa: E402
 import soak_table  # noqa: E402
@@ -141,6 +142,32 @@ class Exits(Told):
         self.refuse("nothing was done to n3, and its launcher ended with 75", (), codes=(0, 0, 75))
         self.holds((), [(99, "send SIGTERM to agent of n3")], codes=(0, 0, 143))
 
+    def sent_away(self, times, name="n3", said=None):
+        """n3 is lost at 10, 20 and 30 s, killed so; its fourth launcher says that it failed so many times."""
+        lost = [(when, f"muster: round {number}: 2 nodes, 2 workers, rank 0 here; master x:1; formed in 1 ms; "
+                 "n3 was lost (the peer closed the connection)") for number, when in ((2, 11), (3, 21), (4, 31))]
+        said = [(when, "send SIGKILL to all of n3") for when in (10, 20, 30)] if said is None else said
+        run = FakeRun(lost, said, codes=(0, 0, -9))
+        run.all_launches.append(Launch("n3", 75, [
+            (32, f"muster: job job FAILED, rendezvous: {name} failed {times} times in the last minute: it may come in again")]))
+        run.all_launches[-1].output_path = "n3-again"
+        run.starts.append((31, "n3"))
+        return proof_truth.check(run)
+
+    def test_one_that_failed_too_often_may_be_sent_away(self):
+        self.sent_away(3)
+        for arguments in ((4,), (3, "n2")):
+            with self.assertRaisesRegex(AssertionError, "n3 was told that n[23] failed . times, which it did [03] times"):
+                self.sent_away(*arguments)
+
+    def test_a_failure_of_which_nobody_lived_to_tell_counts_there(self):
+        killed = [(when, "send SIGKILL to all of n3") for when in (10, 20, 30)]
+        run = FakeRun((), killed)
+        rounds = proof_truth.rounds_of(run)
+        self.assertEqual(proof_truth.failures_of("n3", 0, 60, rounds, hits.hits(run)), 3)
+        self.assertEqual(proof_truth.failures_of("n3", 15, 60, rounds, hits.hits(run)), 2)
+        self.assertEqual(proof_truth.failures_of("n2", 0, 60, rounds, hits.hits(run)), 0)
+
 
 class FirstFailure(unittest.TestCase):
     """All who lived have to tell of it."""
@@ -235,10 +262,26 @@ class Soak(unittest.TestCase):
         lab = types.SimpleNamespace(real=True)
         run = type("Run", (), {"launches": {}, "down": {}, "lab": lab, "scenario": types.SimpleNamespace(disks={"checkpoint": "64M"}),
                           "workers": lambda self: {}})()
-        injector = Injector(run, random.Random(1), 3.0)
-        injector._next_at = 5.0
-        injector.step(6.0)
-        self.assertEqual((injector._next_at, injector.counts), (5.0, {}))
+        chance = Injector(run, random.Random(1), 3.0)
+        chance._next_at = 5.0
+        chance.step(6.0)
+        self.assertEqual((chance._next_at, chance.counts), (5.0, {}))
+
+    def test_a_launcher_that_was_sent_away_is_started_when_it_may_come_in_again(self):
+        sent_away = "muster: job job FAILED, rendezvous: n3 failed 5 times in the last minute: it may come in again in {}; status: x"
+        for left, wait_s in (("1 min 18 s", 79), ("2 min", 121), ("18 s", 19), ("4.5 s", 5.5)):
+            self.assertEqual(injector.told_to_wait_s(sent_away.format(left)), wait_s)
+        self.assertEqual(injector.told_to_wait_s("muster: job job FAILED: rank 1 on n3 exited with code 1"), 0)
+        said, process = [], types.SimpleNamespace(poll=lambda: 75)
+        launches = {name: type("Launch", (), {"process": process, "output": lambda self, text=text: text})()
+                    for name, text in (("n2", "muster: job job FAILED"), ("n3", sent_away.format("18 s")))}
+        chance = Injector(types.SimpleNamespace(launches=launches, succeeded=lambda: False, lab=types.SimpleNamespace(real=False),
+                                                scenario=types.SimpleNamespace(disks={})), random.Random(1), 3.0)
+        chance._say = said.append
+        with mock.patch.object(injector.time, "monotonic", lambda: now):
+            for now, expected in ((100, ["start n2"]), (118, 2 * ["start n2"]), (119.5, 3 * ["start n2"] + ["start n3"])):
+                chance.restart_ended()
+                self.assertEqual(said, expected)
 
 
 class Words(unittest.TestCase):
