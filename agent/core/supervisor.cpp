@@ -37,7 +37,7 @@ void Supervisor::on(const StoreOpened& event, Instant) {
   if (finished_ || in_round()) return;
   rendezvous::NodeOffer offer = options_.offer;
   offer.store_port = event.port;
-  send(rendezvous::Join{std::move(offer), last_round_, restart_count_});
+  send(rendezvous::Join{std::move(offer), last_round_, restart_count_, why_ended_});
 }
 
 void Supervisor::on(const StoreFailed& event, Instant) {
@@ -65,6 +65,7 @@ void Supervisor::hear(const rendezvous::Assignment& message, Instant now) {
   announced_ = false;
   last_round_ = message.round;
   restart_count_ = message.restart_count;
+  why_ended_.clear();
   max_restarts_ = message.max_restarts;
   group_ = WorkerGroup(options_.offer.local_workers, options_.success_needs);
   ladder_.reset();
@@ -145,7 +146,8 @@ void Supervisor::report_failure(const WorkerOutput& output, Instant now) {
   failure.last_lines = output.last_lines;
   failure.log_path = output.log_path;
   last_failure_ = failure;
-  send(rendezvous::WorkerFailed{assignment_->round, std::move(failure)});
+  const Duration age = member.pid > 0 ? now - (member.started_at + member.lived) : Duration::zero();
+  send(rendezvous::WorkerFailed{assignment_->round, std::move(failure), std::max(age, Duration::zero())});
 }
 
 void Supervisor::on(const WorkerListens& event, Instant) {

@@ -143,7 +143,8 @@ class Supervisor {
 
   std::optional<rendezvous::Assignment> assignment_;  ///< while there is a group
   int last_round_ = 0;
-  int restart_count_ = 0;  ///< of that round
+  int restart_count_ = 0;  ///< of that round, or with its end
+  std::string why_ended_;  ///< that round, once StopWorkers has said so
   int max_restarts_ = 0;
   bool announced_ = false;  ///< the round, to the user
   std::deque<RoundRecord> rounds_;

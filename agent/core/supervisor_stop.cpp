@@ -45,7 +45,10 @@ StopWords words_of(const StopSignal& event, bool rehearsed) {
 }  // namespace
 
 void Supervisor::hear(const rendezvous::StopWorkers& message, Instant now) {
-  if (!round_is(message.round) || stop_asked_) return;
+  if (!round_is(message.round)) return;
+  restart_count_ = std::max(restart_count_, message.restart_count);
+  if (message.cause_is_known && why_ended_.empty()) why_ended_ = message.reason;
+  if (stop_asked_) return;
   stop_asked_ = true;
   phases_.enter(RestartPhase::stop, now);
   stop_workers(SIGTERM, draining_ ? options_.graces.rescale : options_.graces.restart, now);
@@ -86,7 +89,7 @@ void Supervisor::on(const StopSignal& event, Instant now) {
     stop_signal_ = event.signal_number;
     const StopWords words = words_of(event, rehearsed_signal_ == event.signal_number);
     stopped_by_ = words.stopped_by;
-    if (!outcome_) send(rendezvous::Leave{words.why_it_leaves});
+    if (!outcome_) send(rendezvous::Leave{words.why_it_leaves, event.signal_number});
   }
   if (group_.running().empty()) return;
   // Whoever stops the job gives all of the grace from now on, also to workers that were told to leave for another reason.

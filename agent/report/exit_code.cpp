@@ -39,7 +39,8 @@ int exit_code_of(const rendezvous::Outcome& outcome, int stop_signal) {
     }
     case OutcomeKind::stopped:
     case OutcomeKind::preempted:
-      return 128 + (stop_signal > 0 ? stop_signal : SIGTERM);
+      if (stop_signal > 0) return 128 + stop_signal;
+      return 128 + (outcome.stop_signal > 0 ? outcome.stop_signal : SIGTERM);
     case OutcomeKind::rendezvous_failed:
     case OutcomeKind::node_lost:
       return kRendezvousFailedExitCode;

@@ -43,7 +43,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   }
 
   void send(const AgentMessage& message) {
-    memory_.note_sent(message);
+    memory_.note_sent(message, Clock::now());
     if (!session_ || !session_->open()) return;
     if (std::holds_alternative<Join>(message)) tell_addresses();
     session_->send(message);
@@ -85,7 +85,7 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
   // What the session says.
   void on_welcome(const Welcome& welcome) override {
     if (farewell_until_) {
-      for (const auto& message : memory_.restatement()) session_->send(message);
+      for (const auto& message : memory_.restatement(Clock::now())) session_->send(message);
       return session_->ask_whether_read();
     }
     standing_ = welcome.standing;
@@ -97,11 +97,11 @@ class RemoteLink::Conversation : public std::enable_shared_from_this<Conversatio
     next_notice_ = {};
     duplicate_.reset();
     tell_addresses();
-    for (const auto& message : memory_.restatement()) session_->send(message);
+    for (const auto& message : memory_.restatement(Clock::now())) session_->send(message);
   }
 
   void on_message(const DaemonMessage& message) override {
-    if (const auto answer = memory_.answer_to(message); !answer.empty()) {
+    if (const auto answer = memory_.answer_to(message, Clock::now()); !answer.empty()) {
       for (const auto& said : answer) session_->send(said);
       return;
     }

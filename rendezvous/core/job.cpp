@@ -71,12 +71,14 @@ JobSnapshot Job::snapshot(Instant now) const {
   snapshot.running_since = running_since_;
   snapshot.first_success = first_success_;
   snapshot.unclaimed_until = unclaimed_until_;
+  snapshot.back_at = back_at_;
   snapshot.members = members_.all();
   snapshot.ledger = ledger_.state();
   snapshot.strikes = cooldown_.state();
   snapshot.changes = changes_.state();
   snapshot.places = places_.state();
   snapshot.outcome = outcome_;
+  snapshot.leave_signal = leave_signal_;
   snapshot.news_told = news_told_;
   snapshot.next_news = next_news_;
   return snapshot;
@@ -99,11 +101,13 @@ Job Job::restore(const JobSnapshot& taken, Instant now) {
   job.running_since_ = snapshot.running_since;
   job.first_success_ = snapshot.first_success;
   job.unclaimed_until_ = snapshot.unclaimed_until;
+  job.back_at_ = snapshot.back_at;
   job.members_ = Membership(std::move(snapshot.members));
   job.ledger_ = RestartLedger(snapshot.policy, std::move(snapshot.ledger));
   job.cooldown_ = Cooldown(snapshot.policy, std::move(snapshot.strikes));
   job.changes_ = ChangeBudget(snapshot.policy, std::move(snapshot.changes));
   job.outcome_ = std::move(snapshot.outcome);
+  job.leave_signal_ = snapshot.leave_signal;
   job.news_told_ = snapshot.news_told;
   job.next_news_ = snapshot.next_news;
   return job;

@@ -49,6 +49,8 @@ class Job {
 
   Phase phase() const { return phase_; }
   bool over() const { return phase_ == Phase::over; }
+  /// Once it is over.
+  const Outcome& outcome() const { return outcome_; }
   const std::string& id() const { return id_; }
   const JobPolicy& policy() const { return policy_; }
   const Membership& membership() const { return members_; }
@@ -65,6 +67,7 @@ class Job {
 
  private:
   enum class Cost { nothing, restart };
+  enum class Cause { known, unknown };
 
   // Events (job_events.cpp).
   void on(const FromAgent& event);
@@ -99,9 +102,12 @@ class Job {
   void ask_for_place(const NodeId& node);
   bool lose_expected(const NodeId& node, int last_round);
   bool may_be_old_news() const;
-  std::string unknown_cause() const;
-  bool cause_is_unknown() const;
-  void name_cause(const std::string& reason, Cost cost);
+  bool others_may_know_more(Instant at) const;
+  void suspect(Suspect suspect);
+  bool judge_suspect();
+  void hear_of_end(const Join& join);
+  void stop_round_for_unknown_cause();
+  void name_cause(std::string reason, Cost cost);
 
   // Faults on purpose (job_rehearsal.cpp).
   const Seat* seat_of_rank(int rank) const;
@@ -115,7 +121,7 @@ class Job {
   bool advance_draining();
   bool advance_stopping();
   void lose(NodeId node, std::string why);  ///< by value: both may belong to the member that goes
-  void leave(const NodeId& node, const std::string& why, bool drained);
+  void leave(const NodeId& node, const std::string& why, bool drained, int signal_number = 0);
   void gone(const NodeId& node, const char* how, const std::string& sentence, int staying_before);
   void missing(const NodeId& node, const char* how, const std::string& sentence);
   void also(const std::string& sentence);
@@ -123,7 +129,8 @@ class Job {
   void form();
   void gather();
   void drain(std::string reason, std::optional<Outcome> outcome = {});
-  void stop_round(std::string reason, Cost cost = Cost::nothing);
+  void stop_round(std::string reason, Cost cost = Cost::nothing, Cause cause = Cause::known);
+  std::optional<std::string> charge(const NodeId& node, const WorkerFailure& failure);
   void finish_drain();
   void note_change();
   void give_up_laggards();
@@ -173,12 +180,14 @@ class Job {
   Instant running_since_{};
   std::optional<Instant> first_success_;
   std::optional<Instant> unclaimed_until_;
+  std::optional<Instant> back_at_;
   Membership members_;
   RestartLedger ledger_;
   Cooldown cooldown_;
   ChangeBudget changes_;
   SeatMemory places_;
   Outcome outcome_;
+  int leave_signal_ = 0;
   NewsKey news_told_{};  ///< to all who wait
   Instant next_news_{};
 

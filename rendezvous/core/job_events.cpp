@@ -2,6 +2,8 @@
 // decided by advance(), in job_rounds.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "rendezvous/core/job.hpp"
 #include "rendezvous/core/sentences.hpp"
 
@@ -46,6 +48,7 @@ void Job::hear(const NodeId& node, const Join& join) {
     if (const auto refused = refusal(join.offer, now_)) return tell(node, *refused);
   }
   learn(join.last_round, join.restart_count);
+  hear_of_end(join);
   const bool expected = round_ && round_->expects(node);
   if (expected && join.last_round != round_->number()) {
     if (!lose_expected(node, join.last_round)) return tell(node, JobEnded{outcome_});
@@ -111,19 +114,30 @@ bool Job::settle_claim(const NodeOffer& offer) {
 void Job::hear(const NodeId& node, const WorkerFailed& failed) {
   if (!live(failed.round) || !round_->seat(node)) return;
   round_->mark_failed(node);
+  const Instant at = now_ - std::clamp<Duration>(failed.age, Duration::zero(), std::chrono::hours(24));
+  if (phase_ == Phase::stopping && !ending_.cause_is_known) return suspect({node, failed.failure, at});
   // A round that already ends needs no second cause: what fails now is a consequence.
-  const bool late_cause = cause_is_unknown();
-  if (!late_cause && (phase_ != Phase::running || lose_those_away())) return;
-  cooldown_.strike(node, now_);
-  const std::string what = what_failed(failed.failure);
-  const Verdict verdict = ledger_.judge(failed.failure, now_);
-  if (!verdict.restart)
-    return end(OutcomeKind::failed, verdict.reason.empty() ? what : what + ", " + verdict.reason,
-               failed.failure);
+  if (phase_ != Phase::running || lose_those_away()) return;
+  if (others_may_know_more(at)) {
+    stop_round_for_unknown_cause();
+    return suspect({node, failed.failure, at});
+  }
+  const auto reason = charge(node, failed.failure);
+  if (!reason) return;
   if (staying() < policy_.min_nodes)
-    return end(OutcomeKind::failed, what + ", and nodes that had finished are gone", failed.failure);
-  const std::string reason = verdict.reason + " after " + what;
-  late_cause ? name_cause(reason, Cost::restart) : stop_round(reason, Cost::restart);
+    return end(OutcomeKind::failed, what_failed(failed.failure) + ", and nodes that had finished are gone",
+               failed.failure);
+  stop_round(*reason, Cost::restart);
+}
+
+/// The first failure of a round: why the next one is needed; nothing if the job is over with it.
+std::optional<std::string> Job::charge(const NodeId& node, const WorkerFailure& failure) {
+  cooldown_.strike(node, now_);
+  const std::string what = what_failed(failure);
+  const Verdict verdict = ledger_.judge(failure, now_);
+  if (verdict.restart) return verdict.reason + " after " + what;
+  end(OutcomeKind::failed, verdict.reason.empty() ? what : what + ", " + verdict.reason, failure);
+  return std::nullopt;
 }
 
 /// Workers fail because their peers' machine is gone, and often say so before its time to come back is over.
@@ -143,7 +157,7 @@ void Job::hear(const NodeId& node, const WorkersSafe& safe) {
   if (phase_ == Phase::draining) round_->mark_safe(node, safe.step);
   if (phase_ != Phase::running) return;
   note_change();
-  stop_round(may_be_old_news() ? unknown_cause() : node + "'s workers saved and left unasked");
+  may_be_old_news() ? stop_round_for_unknown_cause() : stop_round(node + "'s workers saved and left unasked");
 }
 
 void Job::hear(const NodeId& node, const WorkersStopped& stopped) {
@@ -153,7 +167,7 @@ void Job::hear(const NodeId& node, const WorkersStopped& stopped) {
   if (!member->leaving.empty() && !member->drained) return dismiss(node);
   if (phase_ == Phase::running) {
     note_change();
-    stop_round(may_be_old_news() ? unknown_cause() : node + " stopped its workers by itself");
+    may_be_old_news() ? stop_round_for_unknown_cause() : stop_round(node + " stopped its workers by itself");
   }
   members_.set_stand(node, Stand::between);
 }
@@ -171,7 +185,7 @@ void Job::hear(const NodeId& node, const Progress& progress) {
 }
 
 void Job::hear(const NodeId& node, const Leave& message) {
-  if (members_.find(node)) leave(node, message.reason, false);
+  if (members_.find(node)) leave(node, message.reason, false, message.signal_number);
 }
 
 void Job::hear(const NodeId&, const Heartbeat&) {}
@@ -192,6 +206,7 @@ void Job::on(const Tick&) { advance(); }
 
 void Job::on(const Restarted&) {
   if (over()) return;
+  back_at_ = now_;
   const Instant until = now_ + policy_.resume_window;
   std::vector<NodeId> nodes;
   for (const auto& [node, member] : members_.all()) nodes.push_back(node);

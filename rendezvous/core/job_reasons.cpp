@@ -33,7 +33,7 @@ std::string Job::gathering_reason(Instant now) const {
         who.here == 0 ? "none is" : names + (who.here == 1 ? " is" : " are"), who.here,
         policy_.fixed_size() ? fmt::format("{}", policy_.min_nodes)
                              : fmt::format("at least {} (up to {})", policy_.min_nodes, policy_.max_nodes),
-        on_the_way, human(deadline - now), ending_.reason.empty() ? "" : "; " + ending_.reason);
+        on_the_way, human(deadline - now), ending_.cause.empty() ? "" : "; " + ending_.reason());
   const Instant next = ask_again_at(gathering_, who, policy_, policy_.settle_window);
   const std::string left = human(std::max(next - now, Duration::zero()));
   std::string what_next = "last call ends in " + left;
@@ -82,14 +82,15 @@ std::string Job::ending_reason(Instant now) const {
   const int missing_count = draining ? round_->unsafe_count() : round_->unstopped_count();
   const auto names =
       draining ? round_->unsafe(max_names_in_sentence) : round_->unstopped(max_names_in_sentence);
-  return fmt::format("round {} ends: {}; waiting for {} to {}, {} at most", round_->number(), ending_.reason,
+  return fmt::format("round {} ends: {}; waiting for {} to {}, {} at most", round_->number(),
+                     ending_.reason(),
                      missing_count == 0 ? "nodes that are away" : names_of(names, missing_count),
                      draining ? "save" : "stop", human(std::max(ending_.deadline - now, Duration::zero())));
 }
 
 /// Why a round of `nodes` is formed now.
 std::string Job::forming_reason(int nodes) const {
-  if (!ending_.reason.empty()) return ending_.reason;
+  if (!ending_.cause.empty()) return ending_.reason();
   if (nodes == 1 && policy_.max_nodes == 1) return "a job of one node";
   if (nodes == policy_.max_nodes) return fmt::format("all {} are here", count_of(nodes, "node"));
   return fmt::format("{} of {} nodes {} here and {}", nodes, range_of(policy_.min_nodes, policy_.max_nodes),

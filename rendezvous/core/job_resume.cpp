@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "rendezvous/core/job.hpp"
 
@@ -51,16 +52,18 @@ void Job::hear(const NodeId& node, const Resume& resume) {
     if (over()) return tell(node, JobEnded{outcome_});
   }
   members_.join(resume.offer, Stand::between);
-  tell(node, StopWorkers{resume.round, fmt::format("round {} ended while {} was away", resume.round, node)});
+  tell(node, StopWorkers{resume.round, fmt::format("round {} ended while {} was away", resume.round, node),
+                         ledger_.restarts()});
 }
 
 /// What the node may have missed while it was away.
 void Job::remind(const NodeId& node) {
   if (phase_ == Phase::draining && round_->waits_for_safe(*round_->seat(node)))
-    tell(node, Drain{round_->number(), std::max(ending_.deadline - now_, Duration::zero()), ending_.reason});
+    tell(node,
+         Drain{round_->number(), std::max(ending_.deadline - now_, Duration::zero()), ending_.reason()});
   if (phase_ != Phase::stopping) return;
   ending_.deadline = std::max(ending_.deadline, now_ + policy_.stop_deadline);
-  tell(node, StopWorkers{round_->number(), ending_.reason});
+  tell(node, StopWorkers{round_->number(), ending_.reason(), ledger_.restarts(), ending_.cause_is_known});
 }
 
 /// A node of the round that is named by another, and has joined already without its place: its workers have stopped,
@@ -92,20 +95,53 @@ bool Job::may_be_old_news() const {
   return round_->state().adopted && now_ < running_since_ + policy_.resume_window;
 }
 
-/// Told until somebody says what began it.
-std::string Job::unknown_cause() const {
-  return fmt::format("round {} was ending when the daemon came back", round_->number());
+/// A failure at that moment need not be the first: the daemon was away then, or somebody has not come back to it yet.
+bool Job::others_may_know_more(Instant at) const {
+  if (!back_at_) return false;
+  if (at < *back_at_ || round_->unclaimed() > 0) return true;
+  const auto away = members_.away_nodes();
+  return std::any_of(away.begin(), away.end(), [&](const NodeId& node) {
+    const Member& member = *members_.find(node);
+    return member.stand == Stand::seated && !member.away_by_itself;
+  });
 }
 
-bool Job::cause_is_unknown() const {
-  return phase_ == Phase::stopping && round_->state().adopted && !ending_.charged &&
-         ending_.reason.starts_with(unknown_cause());
+void Job::suspect(Suspect suspect) {
+  if (!ending_.suspect || comes_before(suspect, *ending_.suspect)) ending_.suspect = std::move(suspect);
+}
+
+/// Everybody has spoken, or is not waited for. False if the job is over with it.
+bool Job::judge_suspect() {
+  const Suspect first = *std::exchange(ending_.suspect, std::nullopt);
+  const auto reason = charge(first.node, first.failure);
+  if (reason) name_cause(*reason, Cost::restart);
+  return reason.has_value();
+}
+
+/// Told until somebody says what began it.
+void Job::stop_round_for_unknown_cause() {
+  stop_round(fmt::format("round {} was ending when the daemon came back", round_->number()), Cost::nothing,
+             Cause::unknown);
 }
 
 /// What came after it stays.
-void Job::name_cause(const std::string& reason, Cost cost) {
-  ending_.reason.replace(0, unknown_cause().size(), reason);
+void Job::name_cause(std::string reason, Cost cost) {
+  ending_.cause = std::move(reason);
+  ending_.cause_is_known = true;
   ending_.charged = cost == Cost::restart;
+}
+
+/// Why a round ended of which this daemon knows nothing, as the one before it had told this node.
+void Job::hear_of_end(const Join& join) {
+  if (join.why_ended.empty()) return;
+  if (phase_ == Phase::gathering && ending_.cause.empty() && join.last_round > last_round_ &&
+      join.last_round == heard_round_)
+    return name_cause(join.why_ended, Cost::nothing);
+  if (phase_ != Phase::stopping || ending_.cause_is_known || !live(join.last_round)) return;
+  ending_.suspect.reset();
+  ledger_.adopt(std::min(join.restart_count, policy_.max_restarts));
+  name_cause(join.why_ended,
+             join.restart_count > round_->state().restart_count ? Cost::restart : Cost::nothing);
 }
 
 /// Somebody of the live round is here. Then it is not given up for a newer one of which a stranger tells:
@@ -122,7 +158,7 @@ bool Job::round_is_vouched_for() const {
 /// There were rounds, and restarts, that this job does not know of: it counts on from them.
 void Job::learn(int last_round, int restarts) {
   constexpr int last_sane_round = 1 << 30;
-  if (last_round <= std::max(last_round_, heard_round_) || last_round > last_sane_round) return;
+  if (last_round <= last_round_ || last_round < heard_round_ || last_round > last_sane_round) return;
   heard_round_ = last_round;
   ledger_.adopt(std::min(restarts, policy_.max_restarts));
 }
@@ -135,7 +171,8 @@ void Job::adopt(const Resume& resume) {
     if (member.stand == Stand::seated) seated.push_back(node);
   for (const NodeId& node : seated) {
     if (members_.find(node)->connected())
-      tell(node, StopWorkers{round_->number(), fmt::format("round {} is newer", resume.round)});
+      tell(node,
+           StopWorkers{round_->number(), fmt::format("round {} is newer", resume.round), ledger_.restarts()});
     members_.set_stand(node, Stand::between);
   }
   learn(resume.round, resume.restart_count);
@@ -146,7 +183,7 @@ void Job::adopt(const Resume& resume) {
   ending_ = {};
   first_success_.reset();
   unclaimed_until_ = now_ + policy_.resume_window;
-  running_since_ = now_;
+  back_at_ = running_since_ = now_;
   enter(Phase::running);
 }
 

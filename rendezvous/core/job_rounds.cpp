@@ -8,6 +8,12 @@
 #include "rendezvous/core/sentences.hpp"
 
 namespace muster::rendezvous {
+namespace {
+
+/// An agent that lives tries within 2 s to reach a daemon that is back (RemoteLinkOptions::max_retry), and is slow at worst.
+constexpr Duration kNextTry = std::chrono::seconds(5);
+
+}  // namespace
 
 // ---- time and membership -------------------------------------------------------------------------------
 
@@ -57,7 +63,7 @@ bool Job::advance_gathering() {
           "the join deadline of {} has passed with {} of at least {} here{}{}", human(policy_.join_deadline),
           count_of(who.here, "node"), policy_.min_nodes,
           who.here > 0 ? ": " + names_of(members_.first_available(max_names_in_sentence), who.here) : "",
-          ending_.reason.empty() ? "" : "; why a new round was needed: " + ending_.reason));
+          ending_.cause.empty() ? "" : "; why a new round was needed: " + ending_.reason()));
   return false;
 }
 
@@ -111,6 +117,7 @@ bool Job::advance_draining() {
 bool Job::advance_stopping() {
   if (unclaimed_until_ && now_ >= *unclaimed_until_) unclaimed_until_.reset();
   if (round_->all_stopped() && (round_->unclaimed() == 0 || !unclaimed_until_)) {
+    if (ending_.suspect && !judge_suspect()) return false;
     gather();
     return true;
   }
@@ -229,35 +236,48 @@ void Job::note_change() {
 
 void Job::drain(std::string reason, std::optional<Outcome> outcome) {
   if (!outcome) note_change();
-  ending_ = {std::move(reason), std::move(outcome), false, now_ + policy_.drain_grace};
+  ending_ = {};
+  ending_.cause = std::move(reason);
+  ending_.outcome = std::move(outcome);
+  ending_.deadline = now_ + policy_.drain_grace;
   enter(Phase::draining);
   for (const Seat& seat : round_->state().seats)
     if (round_->waits_for_safe(seat))
-      tell(seat.node, Drain{round_->number(), policy_.drain_grace, ending_.reason});
+      tell(seat.node, Drain{round_->number(), policy_.drain_grace, ending_.reason()});
 }
 
 void Job::finish_drain() {
   if (ending_.outcome) return end(*ending_.outcome);
-  if (staying() == 0) return end(OutcomeKind::preempted, ending_.reason + ", and no node is left");
-  if (staying() >= policy_.min_nodes) return stop_round(ending_.reason);
+  if (staying() == 0) return end(OutcomeKind::preempted, ending_.reason() + ", and no node is left");
+  if (staying() >= policy_.min_nodes) return stop_round(ending_.reason());
   const auto& seats = round_->state().seats;
   // Its connection may have ended before the others were safe: then it is in the book no more.
   const auto leaver = std::find_if(seats.begin(), seats.end(), [&](const Seat& seat) {
     const Member* member = members_.find(seat.node);
     return member ? !member->leaving.empty() : seat.gone && !seat.succeeded;
   });
-  if (leaver == seats.end()) return stop_round(ending_.reason);
-  missing(leaver->node, "left", ending_.reason);
+  if (leaver == seats.end()) return stop_round(ending_.reason());
+  missing(leaver->node, "left", ending_.reason());
 }
 
-void Job::stop_round(std::string reason, Cost cost) {
-  ending_ = {std::move(reason), std::nullopt, cost == Cost::restart, now_ + policy_.stop_deadline};
+void Job::stop_round(std::string reason, Cost cost, Cause cause) {
+  ending_ = {};
+  ending_.cause = std::move(reason);
+  ending_.cause_is_known = cause == Cause::known;
+  ending_.charged = cost == Cost::restart;
+  ending_.deadline = now_ + policy_.stop_deadline;
   // This round is over: whoever was not heard of since the daemon came back is waited for no longer than anybody else
-  // whom the network has cut off.
-  if (unclaimed_until_) unclaimed_until_ = std::min(*unclaimed_until_, now_ + policy_.broken_grace);
+  // whom the network has cut off; but long enough to tell what it knows of the cause.
+  if (unclaimed_until_) {
+    const Duration patience =
+        cause == Cause::known ? policy_.broken_grace : std::max(policy_.broken_grace, kNextTry);
+    unclaimed_until_ = std::min(*unclaimed_until_, now_ + patience);
+  }
   enter(Phase::stopping);
   for (const Seat& seat : round_->state().seats)
-    if (round_->waits_for_stop(seat)) tell(seat.node, StopWorkers{round_->number(), ending_.reason});
+    if (round_->waits_for_stop(seat))
+      tell(seat.node,
+           StopWorkers{round_->number(), ending_.reason(), ledger_.restarts(), ending_.cause_is_known});
 }
 
 /// Whoever is connected and still has not stopped is taken for lost; those who are away have their own time.
@@ -319,9 +339,10 @@ void Job::lose(NodeId node, std::string why) {
        staying_before);
 }
 
-void Job::leave(const NodeId& node, const std::string& why, bool drained) {
+void Job::leave(const NodeId& node, const std::string& why, bool drained, int signal_number) {
   const Member& member = *members_.find(node);
   if (!member.leaving.empty()) return;
+  leave_signal_ = signal_number;
   const Stand stand = member.stand;
   const int staying_before = staying();
   members_.set_leaving(node, why, drained);
@@ -331,7 +352,8 @@ void Job::leave(const NodeId& node, const std::string& why, bool drained) {
     round_->mark_gone(node);
     return dismiss(node);
   }
-  if (cause_is_unknown() && stand == Stand::seated) name_cause(sentence, Cost::nothing);
+  const bool may_be_cause = phase_ == Phase::stopping && !ending_.cause_is_known && !ending_.suspect;
+  if (may_be_cause && stand == Stand::seated) name_cause(sentence, Cost::nothing);
   if (phase_ == Phase::draining) return;
   // A drained node that still stops its workers is dismissed when it asks for the next round.
   if (stand == Stand::ready || (stand == Stand::between && !drained)) dismiss(node);
@@ -367,6 +389,8 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
     note_change();
     return stop_round(sentence);
   }
+  // What failed came before.
+  if (phase_ == Phase::stopping && ending_.suspect && !judge_suspect()) return;
   // Below the minimum: charged when it is crossed, once for each round, and not before the job has ever
   // worked.
   const bool crossed = staying_before >= policy_.min_nodes;
@@ -379,13 +403,11 @@ void Job::gone(const NodeId& node, const char* how, const std::string& sentence,
 /// The round ends already, and this happens, too: who reads why has to find both. The first ones, so that a whole rack
 /// does not make a page.
 void Job::also(const std::string& sentence) {
-  constexpr std::string_view link = "; then ";
-  constexpr int most = 3;
-  if (ending_.reason.empty() || ending_.reason.find(sentence) != std::string::npos) return;
-  int links = 0;
-  for (auto at = ending_.reason.find(link); at != std::string::npos; at = ending_.reason.find(link, at + 1))
-    ++links;
-  if (links < most) ending_.reason += std::string(link) + sentence;
+  constexpr std::size_t most = 3;
+  auto& then = ending_.then;
+  const bool told = ending_.cause.find(sentence) != std::string::npos ||
+                    std::find(then.begin(), then.end(), sentence) != then.end();
+  if (!ending_.cause.empty() && !told && then.size() < most) then.push_back(sentence);
 }
 
 /// The job cannot go on without a replacement: while restarts are left it waits for one.
@@ -400,14 +422,19 @@ void Job::missing(const NodeId& node, const char* how, const std::string& senten
   }
   const std::string reason = verdict.reason + " after " + sentence;
   if (phase_ == Phase::running || phase_ == Phase::draining) return stop_round(reason, Cost::restart);
-  ending_.reason = reason;
-  ending_.charged = true;
+  ending_.then.clear();
+  name_cause(reason, Cost::restart);
 }
 
 // ---- the end -------------------------------------------------------------------------------------------
 
 Outcome Job::outcome_of(OutcomeKind kind, std::string reason) const {
-  return {kind, std::move(reason), std::nullopt, ledger_.lines(), policy_.max_restarts};
+  return {kind,
+          std::move(reason),
+          std::nullopt,
+          ledger_.lines(),
+          policy_.max_restarts,
+          kind == OutcomeKind::preempted ? leave_signal_ : 0};
 }
 
 void Job::end(OutcomeKind kind, std::string reason, std::optional<WorkerFailure> first_failure) {

@@ -13,7 +13,7 @@ namespace muster::rendezvous {
 
 // 2: own addresses, store clients; 3: their nodes; 4: whether the daemon is a standing one; 5: a job's end by lost nodes;
 // 6: the run in which an agent was, and the next node of its round; 7: rehearsed faults
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 inline constexpr std::size_t kMaxOwnAddresses = 32;       ///< a machine with more does not say what it has
 inline constexpr std::size_t kMaxStoreClients = 40'000;   ///< as many as fit into one frame
 inline constexpr std::size_t kMaxStoreNodes = 1'024;      ///< that fit beside them; of more, none is named

@@ -137,10 +137,11 @@ void fields(auto& a, Of<WorkerFailure> auto& m) {
 }
 
 void fields(auto& a, Of<Join> auto& m) {
-  auto& [offer, last_round, restart_count] = m;
+  auto& [offer, last_round, restart_count, why_ended] = m;
   fields(a, offer);
   count(a, last_round);
   count(a, restart_count);
+  a.text(why_ended);
 }
 
 void fields(auto& a, Of<Resume> auto& m) {
@@ -156,9 +157,10 @@ void fields(auto& a, Of<Resume> auto& m) {
 }
 
 void fields(auto& a, Of<WorkerFailed> auto& m) {
-  auto& [round, failure] = m;
+  auto& [round, failure, age] = m;
   count(a, round);
   fields(a, failure);
+  duration(a, age);
 }
 
 void fields(auto& a, Of<WorkersSafe> auto& m) {
@@ -184,8 +186,9 @@ void fields(auto& a, Of<Progress> auto& m) {
 }
 
 void fields(auto& a, Of<Leave> auto& m) {
-  auto& [reason] = m;
+  auto& [reason, signal_number] = m;
   a.text(reason);
+  number(a, signal_number, 0, kMaxSignal);
 }
 
 void fields(auto&, Of<Heartbeat> auto&) {}
@@ -222,18 +225,21 @@ void fields(auto& a, Of<Drain> auto& m) {
 }
 
 void fields(auto& a, Of<StopWorkers> auto& m) {
-  auto& [round, reason] = m;
+  auto& [round, reason, restart_count, cause_is_known] = m;
   count(a, round);
   a.text(reason);
+  count(a, restart_count);
+  a.boolean(cause_is_known);
 }
 
 void fields(auto& a, Of<Outcome> auto& m) {
-  auto& [kind, reason, first_failure, restarts, max_restarts] = m;
+  auto& [kind, reason, first_failure, restarts, max_restarts, stop_signal] = m;
   enumeration(a, kind, OutcomeKind::node_lost, OutcomeKind::succeeded);
   a.text(reason);
   optional(a, first_failure, [](auto& b, auto& failure) { fields(b, failure); });
   list(a, restarts, kMaxRestartLines, [](auto& b, auto& line) { b.line(line); });
   count(a, max_restarts);
+  number(a, stop_signal, 0, kMaxSignal);
 }
 
 void fields(auto& a, Of<JobEnded> auto& m) {

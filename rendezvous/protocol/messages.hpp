@@ -58,7 +58,8 @@ struct WorkerFailure {
 struct Join {
   NodeOffer offer;
   int last_round = 0;     ///< the newest round this agent was in; a daemon without memory counts on from it
-  int restart_count = 0;  ///< of that round
+  int restart_count = 0;  ///< of that round, or with its end if that was told
+  std::string why_ended = {};  ///< that round, as StopWorkers said; empty: nothing was heard of its end
   bool operator==(const Join&) const = default;
 };
 
@@ -81,6 +82,7 @@ struct Resume {
 struct WorkerFailed {
   int round = 0;
   WorkerFailure failure;
+  Duration age{};  ///< since its end, by this agent's clock when it says so, or says so again
   bool operator==(const WorkerFailed&) const = default;
 };
 
@@ -113,6 +115,7 @@ struct Progress {
 /// This node goes (signal, drain by an operator). The job goes on without it if it can.
 struct Leave {
   std::string reason;
+  int signal_number = 0;  ///< that this node got; 0: none
   bool operator==(const Leave&) const = default;
 };
 
@@ -168,6 +171,8 @@ struct StopWorkers {
   /// was in that round. It says its place and what it said of the round again, and joins again; one that was not in the
   /// round just joins again.
   std::string reason;
+  int restart_count = 0;       ///< with the one that this end costs, if it costs one
+  bool cause_is_known = true;  ///< else the reason says that it is not yet
   bool operator==(const StopWorkers&) const = default;
 };
 
@@ -187,6 +192,7 @@ struct Outcome {
   std::optional<WorkerFailure> first_failure;  ///< of the last round
   std::vector<std::string> restarts;  ///< one line for each restart that was used: "rank 5 (SIGKILL)"
   int max_restarts = 0;
+  int stop_signal = 0;  ///< preempted: that the node got which left; 0: none
   bool operator==(const Outcome&) const = default;
 };
 

@@ -198,7 +198,9 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
     if (const auto run = runs->find(hello.job);
         run != runs->end() && run->second->knows(hello.node, hello.incarnation))
       return run->second;
-  if (was_in_a_run_that_is_over(hello))
+  const auto ended_run = ended_run_of(hello);
+  if (ended_run && ended_run->welcome_late(hello)) return ended_run;
+  if (ended_run)
     return Refused{
         RefusalCode::job_over,
         fmt::format(
@@ -230,13 +232,14 @@ std::variant<std::shared_ptr<HostedJob>, Refused> Daemon::job_for(const Hello& h
   return job;
 }
 
-bool Daemon::was_in_a_run_that_is_over(const Hello& hello) const {
-  if (hello.job_incarnation == 0) return false;
+/// The run in which this agent was, if it is over.
+std::shared_ptr<HostedJob> Daemon::ended_run_of(const Hello& hello) const {
+  if (hello.job_incarnation == 0) return nullptr;
   for (const Jobs* runs : {&jobs_, &previous_jobs_})
     if (const auto run = runs->find(hello.job); run != runs->end() && run->second->over() &&
                                                 run->second->identity().incarnation == hello.job_incarnation)
-      return true;
-  return false;
+      return run->second;
+  return nullptr;
 }
 
 void Daemon::forget_old_jobs() {

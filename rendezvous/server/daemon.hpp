@@ -91,7 +91,7 @@ class Daemon final : private Session::Owner {
   std::size_t half_open() const { return silent_.size() + greeted_.size(); }
   void take(TcpSocket socket);
   std::variant<std::shared_ptr<HostedJob>, Refused> job_for(const Hello& hello);
-  bool was_in_a_run_that_is_over(const Hello& hello) const;
+  std::shared_ptr<HostedJob> ended_run_of(const Hello& hello) const;
   void forget_old_jobs();
   void log_refusal(const std::string& peer, const std::string& reason);
 

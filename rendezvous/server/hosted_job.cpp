@@ -118,12 +118,20 @@ bool HostedJob::knows(const NodeId& node, const std::string& incarnation) const 
   return found != identity_.incarnations.end() && found->second == incarnation;
 }
 
+bool HostedJob::welcome_late(const Hello& hello) {
+  if (identity_.incarnations.contains(hello.node)) return false;
+  latecomers_.insert(hello.node);
+  return true;
+}
+
 const Session* HostedJob::session_of(const NodeId& node) const {
   const auto found = sessions_.find(node);
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
 void HostedJob::take(Session& session, const AgentMessage& message) {
+  if (over() && latecomers_.contains(session.node()))
+    return session.send(encode(DaemonMessage(JobEnded{job_.outcome()})));
   const auto* offer = offer_in(message);
   if (offer != nullptr && offer->node != session.node())
     return session.refuse({RefusalCode::malformed,

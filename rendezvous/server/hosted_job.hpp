@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "rendezvous/core/job.hpp"
@@ -55,6 +56,10 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   /// name.
   bool knows(const NodeId& node, const std::string& incarnation) const;
 
+  /// An agent that was in this run, which is over, and of whose node this daemon has never heard: it had lost its memory,
+  /// and the others ended the run before this one was back. It is to hear how. False if another agent was that node.
+  bool welcome_late(const Hello& hello);
+
   bool over() const { return job_.over(); }
   std::optional<Instant> over_since() const { return over_since_; }
   const Job& job() const { return job_; }
@@ -82,6 +87,7 @@ class HostedJob : public std::enable_shared_from_this<HostedJob> {
   JobIdentity identity_;
   JobHistory history_;
   std::unordered_map<NodeId, std::shared_ptr<Session>> sessions_;
+  std::unordered_set<NodeId> latecomers_;
   std::unordered_map<NodeId, std::string> turned_away_;  ///< the newest incarnation, of nodes that are here
   /// A fault that an operator has sent to a launcher: its connection may end of it.
   struct Rehearsal {

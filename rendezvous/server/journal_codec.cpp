@@ -131,9 +131,19 @@ void fields(auto& a, Of<Round::State> auto& m) {
   sequence(a, seats, kSeat);
 }
 
+void fields(auto& a, Of<Suspect> auto& m) {
+  auto& [node, failure, at] = m;
+  a.name(node);
+  fields(a, failure);
+  instant(a, at);
+}
+
 void fields(auto& a, Of<Ending> auto& m) {
-  auto& [reason, outcome, charged, deadline] = m;
-  a.text(reason);
+  auto& [cause, then, cause_is_known, suspect, outcome, charged, deadline] = m;
+  a.text(cause);
+  sequence(a, then, kText);
+  a.boolean(cause_is_known);
+  optional(a, suspect, [](auto& b, auto& its) { fields(b, its); });
   optional(a, outcome, kFields);
   a.boolean(charged);
   instant(a, deadline);
@@ -171,8 +181,8 @@ constexpr auto kState = [](auto& a, auto& value) { fields(a, value); };
 
 void fields(auto& a, Of<JobSnapshot> auto& m) {
   auto& [taken_at, id, job_policy, phase, begun, last_round, heard_round, gathering, round, ending, growth,
-         starts_are_spared, phase_since, running_since, first_success, unclaimed_until, members, ledger,
-         strikes, changes, places, outcome, news_told, next_news] = m;
+         starts_are_spared, phase_since, running_since, first_success, unclaimed_until, back_at, members,
+         ledger, strikes, changes, places, outcome, leave_signal, news_told, next_news] = m;
   instant(a, taken_at);
   a.name(id);
   policy(a, job_policy);
@@ -189,12 +199,14 @@ void fields(auto& a, Of<JobSnapshot> auto& m) {
   instant(a, running_since);
   optional(a, first_success, kInstant);
   optional(a, unclaimed_until, kInstant);
+  optional(a, back_at, kInstant);
   mapping(a, members, kName, kState);
   fields(a, ledger);
   mapping(a, strikes, kName, [](auto& b, auto& times) { sequence(b, times, kInstant); });
   sequence(a, changes, kInstant);
   mapping(a, places, kName, kState);
   fields(a, outcome);
+  a.i32(leave_signal);
   for (auto& number : news_told) a.i32(number);
   instant(a, next_news);
 }

@@ -15,7 +15,7 @@
 
 namespace muster::rendezvous {
 
-inline constexpr std::uint32_t kJournalVersion = 5;
+inline constexpr std::uint32_t kJournalVersion = 6;
 inline constexpr std::size_t kJournalHeaderBytes = 8;
 inline constexpr std::size_t kRecordHeaderBytes = 13;
 /// A snapshot of the largest job that is allowed fits.

@@ -55,6 +55,15 @@ TEST(ExitCodeOf, F9_AStopFromOutsideHasItsSignalsCode) {
   EXPECT_EQ(exit_code_of(ended(rendezvous::OutcomeKind::stopped)), 143) << "an operator's stop";
 }
 
+// Of a Ctrl-C on all nodes one is always heard of before the others' own: whoever is late ends with the same code.
+TEST(ExitCodeOf, G2_WhoIsEndedByAnotherNodesSignalEndsWithItsCode) {
+  auto outcome = ended(rendezvous::OutcomeKind::preempted);
+  EXPECT_EQ(exit_code_of(outcome), 143) << "nobody had a signal";
+  outcome.stop_signal = SIGINT;
+  EXPECT_EQ(exit_code_of(outcome), 130);
+  EXPECT_EQ(exit_code_of(outcome, SIGTERM), 143) << "its own counts before";
+}
+
 TEST(ExitCodeOf, H6_ALostNodeIsNoFaultOfMustersNorOfTheProgram) {
   EXPECT_EQ(exit_code_of(ended(rendezvous::OutcomeKind::node_lost)), kRendezvousFailedExitCode);
 }

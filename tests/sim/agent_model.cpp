@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::sim {
@@ -23,15 +24,20 @@ Resume resume_of(const NodeOffer& offer, const Assignment& assignment, bool work
   return resume;
 }
 
+WorkerFailed told_again(WorkerFailed failed, Duration age) {
+  failed.age = age;
+  return failed;
+}
+
 }  // namespace
 
-std::vector<AgentMessage> AgentModel::greeting() const {
+std::vector<AgentMessage> AgentModel::greeting(Instant now) const {
   if (!assignment_) {
-    if (leaving_) return {Join{offer_, last_round_, restart_count_}, Leave{"SIGTERM"}};
-    return {Join{offer_, last_round_, restart_count_}};
+    if (leaving_) return {join(), Leave{"SIGTERM"}};
+    return {join()};
   }
   std::vector<AgentMessage> messages{resume_of(offer_, *assignment_, alive_workers())};
-  if (failure_) messages.emplace_back(*failure_);
+  if (failure_) messages.emplace_back(told_again(*failure_, now - failed_at_));
   if (workers_ == Workers::succeeded) messages.emplace_back(WorkersSucceeded{assignment_->round});
   if (safe_) messages.emplace_back(WorkersSafe{assignment_->round, 1});
   if (leaving_) messages.emplace_back(Leave{"SIGTERM"});
@@ -39,18 +45,18 @@ std::vector<AgentMessage> AgentModel::greeting() const {
 }
 
 /// What the link answers for an agent that has joined again: see LinkMemory.
-std::vector<AgentMessage> AgentModel::place_in_the_past(int round) const {
+std::vector<AgentMessage> AgentModel::place_in_the_past(int round, Instant now) const {
   std::vector<AgentMessage> messages;
   if (!assignment_ && past_ && past_->round == round) {
     messages.emplace_back(resume_of(offer_, *past_, false));
-    if (past_failure_) messages.emplace_back(*past_failure_);
+    if (past_failure_) messages.emplace_back(told_again(*past_failure_, now - failed_at_));
     messages.emplace_back(WorkersStopped{round});
   }
-  for (AgentMessage& again : greeting()) messages.push_back(std::move(again));
+  for (AgentMessage& again : greeting(now)) messages.push_back(std::move(again));
   return messages;
 }
 
-AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
+AgentModel::Reply AgentModel::hear(const DaemonMessage& message, Instant now) {
   Reply reply;
   if (const auto* assignment = std::get_if<Assignment>(&message)) {
     if (assignment_ && assignment_->round == assignment->round) return reply;
@@ -60,6 +66,7 @@ AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
     assignment_ = *assignment;
     last_round_ = assignment->round;
     restart_count_ = assignment->restart_count;
+    why_ended_.clear();
     workers_ = Workers::running;
   } else if (const auto* drain = std::get_if<Drain>(&message)) {
     if (assignment_ && drain->round == assignment_->round && !drain_asked_) {
@@ -68,10 +75,11 @@ AgentModel::Reply AgentModel::hear(const DaemonMessage& message) {
     }
   } else if (const auto* stop = std::get_if<StopWorkers>(&message)) {
     if (stop->reason.empty()) {
-      reply.messages = place_in_the_past(stop->round);
-    } else if (assignment_ && stop->round == assignment_->round && !stop_asked_) {
-      stop_asked_ = true;
-      reply.chore = Chore::stop;
+      reply.messages = place_in_the_past(stop->round, now);
+    } else if (assignment_ && stop->round == assignment_->round) {
+      restart_count_ = std::max(restart_count_, stop->restart_count);
+      if (stop->cause_is_known && why_ended_.empty()) why_ended_ = stop->reason;
+      if (!std::exchange(stop_asked_, true)) reply.chore = Chore::stop;
     }
   } else if (const auto* ended = std::get_if<JobEnded>(&message)) {
     outcome_ = ended->outcome;
@@ -103,10 +111,11 @@ std::vector<AgentMessage> AgentModel::done(Chore chore, int round) {
   drain_asked_ = safe_ = stop_asked_ = false;
   if (leaving_) return {WorkersStopped{round}};
   offer_.store_port = static_cast<std::uint16_t>(offer_.store_port + 1);
-  return {WorkersStopped{round}, Join{offer_, last_round_, restart_count_}};
+  return {WorkersStopped{round}, join()};
 }
 
-std::vector<AgentMessage> AgentModel::worker_fails(int exit_code, std::int64_t lived_ms) {
+std::vector<AgentMessage> AgentModel::worker_fails(int exit_code, std::int64_t lived_ms, Instant now) {
+  failed_at_ = now;
   workers_ = Workers::failed;
   failure_ = WorkerFailed{assignment_->round, {}};
   failure_->failure.node = offer_.node;

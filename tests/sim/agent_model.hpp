@@ -19,7 +19,7 @@ class AgentModel {
   enum class Workers { none, running, failed, succeeded };
 
   /// What it says first on a new connection.
-  std::vector<rendezvous::AgentMessage> greeting() const;
+  std::vector<rendezvous::AgentMessage> greeting(Instant now) const;
 
   /// What it says to a message, and the chores that the message starts. An error is a broken promise of the
   /// daemon's.
@@ -29,12 +29,12 @@ class AgentModel {
     std::optional<rendezvous::Inject> fault;
     std::string error;
   };
-  Reply hear(const rendezvous::DaemonMessage& message);
+  Reply hear(const rendezvous::DaemonMessage& message, Instant now);
 
   /// The chore of round `round` is done.
   std::vector<rendezvous::AgentMessage> done(Chore chore, int round);
 
-  std::vector<rendezvous::AgentMessage> worker_fails(int exit_code, std::int64_t lived_ms);
+  std::vector<rendezvous::AgentMessage> worker_fails(int exit_code, std::int64_t lived_ms, Instant now);
   std::vector<rendezvous::AgentMessage> workers_make_a_step();
   std::vector<rendezvous::AgentMessage> workers_succeed();
   std::vector<rendezvous::AgentMessage> leave();
@@ -51,7 +51,8 @@ class AgentModel {
   bool finished() const { return outcome_ || refused_; }
 
  private:
-  std::vector<rendezvous::AgentMessage> place_in_the_past(int round) const;
+  std::vector<rendezvous::AgentMessage> place_in_the_past(int round, Instant now) const;
+  rendezvous::Join join() const { return {offer_, last_round_, restart_count_, why_ended_}; }
 
   rendezvous::NodeOffer offer_;
   std::optional<rendezvous::Assignment> assignment_;
@@ -60,12 +61,14 @@ class AgentModel {
   std::optional<rendezvous::Assignment>
       past_;  ///< of the round whose workers have stopped, and what failed there
   std::optional<rendezvous::WorkerFailed> past_failure_;
+  Instant failed_at_{};  ///< of either
   bool drain_asked_ = false;
   bool safe_ = false;
   bool stop_asked_ = false;
   bool leaving_ = false;
   int last_round_ = 0;
   int restart_count_ = 0;
+  std::string why_ended_;  ///< the newest round, as it was told
   std::optional<rendezvous::Outcome> outcome_;
   std::optional<rendezvous::Refused> refused_;
 };

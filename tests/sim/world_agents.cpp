@@ -76,7 +76,7 @@ void World::connect(int index) {
   if (daemon_up_ && !random_.chance(20)) {
     node.connection = ++last_connection_;
     connections_[node.connection] = {index, false, false, now_, now_};
-    return send_up(index, node.agent->greeting());
+    return send_up(index, node.agent->greeting(now_));
   }
   after(random_.ms(100, 3'000), [this, index, incarnation = node.incarnation] {
     if (nodes_[static_cast<std::size_t>(index)].incarnation == incarnation) connect(index);
@@ -120,7 +120,7 @@ void World::deliver_down(int id, const DaemonMessage& message) {
   Node& node = nodes_[static_cast<std::size_t>(connection.node)];
   if (connection.cut || node.connection != id || !node.agent) return;
   const int round_before = node.agent->assignment() ? node.agent->assignment()->round : 0;
-  const AgentModel::Reply reply = node.agent->hear(message);
+  const AgentModel::Reply reply = node.agent->hear(message, now_);
   if (!reply.error.empty()) return wrong(reply.error);
   if (node.agent->finished()) return kill(connection.node, "ends");
   if (node.agent->assignment() && node.agent->assignment()->round != round_before) work(connection.node);
@@ -168,7 +168,7 @@ void World::fail_worker(int index) {
   Node& node = nodes_[static_cast<std::size_t>(index)];
   if (!node.agent || !node.agent->alive_workers()) return;
   trace([&] { return node.name + "'s worker fails"; });
-  send_up(index, node.agent->worker_fails(random_.between(1, 2), (now_ - node.round_since) / 1ms));
+  send_up(index, node.agent->worker_fails(random_.between(1, 2), (now_ - node.round_since) / 1ms, now_));
 }
 
 void World::chore(int index, Chore what) {

@@ -250,6 +250,32 @@ TEST(Supervisor, WorkersStoppedIsSentWhenNothingOfThemIsLeftAndThenItJoinsAgain)
   EXPECT_EQ(scene.sent<rendezvous::Join>()[0].offer.store_port, 4002);
 }
 
+TEST(Supervisor, D7_ItsNextJoinTellsWhyTheRoundEndedAndWhatThatCost) {
+  Scene scene;
+  scene.runs();
+  scene.daemon(rendezvous::StopWorkers{1, "round 1 was ending when the daemon came back", 0, false});
+  scene.daemon(rendezvous::StopWorkers{1, "restart 1 of 3 after rank 4 on n3 exited with code 7", 1});
+  scene.daemon(rendezvous::StopWorkers{1, "something later", 1});
+  scene.ends_with_output(0, ExitCause::signalled(15));
+  scene.ends_with_output(1, ExitCause::signalled(15));
+  scene.swept();
+  ASSERT_EQ(scene.sent<rendezvous::Join>().size(), 1u);
+  const auto join = scene.sent<rendezvous::Join>()[0];
+  EXPECT_EQ(join.last_round, 1);
+  EXPECT_EQ(join.restart_count, 1);
+  EXPECT_EQ(join.why_ended, "restart 1 of 3 after rank 4 on n3 exited with code 7");
+}
+
+TEST(Supervisor, AFailureTellsHowLongAgoTheWorkerEnded) {
+  Scene scene;
+  scene.runs();
+  scene.ends(1, ExitCause::exited(7));
+  scene.after(300ms);
+  scene.output(1);
+  ASSERT_EQ(scene.sent<rendezvous::WorkerFailed>().size(), 1u);
+  EXPECT_EQ(scene.sent<rendezvous::WorkerFailed>()[0].age, 300ms);
+}
+
 TEST(Supervisor, TheOldStoreServesUntilTheNextRoundHasFormed) {
   Scene scene;
   scene.runs();

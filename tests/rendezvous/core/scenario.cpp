@@ -138,7 +138,11 @@ void Scenario::joins(const NodeId& node, const Words& words) {
   if (const auto rank = value_of(words, "rank")) offer.preferred_group_rank = number(*rank);
   offer.hosts_endpoint = offer.hosts_endpoint || has(words, "endpoint");
   if (has(words, "anew")) offer.incarnation += "+";
-  say(node, Join{offer, number_of(words, "after", 0)});
+  const int last_round = number_of(words, "after", 0);
+  if (last_round == 0) return say(node, Join{offer});
+  const Told& told = nodes_[node].told;
+  const bool of_that_round = told.round == last_round;
+  say(node, Join{offer, last_round, of_that_round ? told.restarts : 0, of_that_round ? told.why : ""});
 }
 
 void Scenario::fails(const NodeId& node, const Words& words) {
@@ -151,6 +155,7 @@ void Scenario::fails(const NodeId& node, const Words& words) {
   failed.failure.cause = ExitCause::exited(number_of(words, "exit", 1));
   if (const auto signal = value_of(words, "signal"))
     failed.failure.cause = ExitCause::signalled(number(*signal));
+  failed.age = duration_of(words, "ago", {});
   say(node, failed);
 }
 
@@ -197,8 +202,15 @@ void Scenario::print(const Effect& effect) {
   const auto* to_agent = std::get_if<ToAgent>(&effect);
   if (!to_agent) return;
   out_ += fmt::format("  {}: {}\n", to_agent->node, describe(to_agent->message));
-  if (const auto* assignment = std::get_if<Assignment>(&to_agent->message))
+  if (const auto* assignment = std::get_if<Assignment>(&to_agent->message)) {
     nodes_[to_agent->node].assignment = *assignment;
+    nodes_[to_agent->node].told = {};
+  }
+  const auto* stop = std::get_if<StopWorkers>(&to_agent->message);
+  if (!stop || stop->reason.empty()) return;
+  Told& told = nodes_[to_agent->node].told;
+  if (told.round != stop->round) told = {stop->round, stop->restart_count, ""};
+  if (told.why.empty() && stop->cause_is_known) told.why = stop->reason;
 }
 
 }  // namespace muster::rendezvous

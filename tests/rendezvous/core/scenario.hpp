@@ -5,8 +5,8 @@
 //   > nodes MIN:MAX [restarts=N] [last-call=D] [drain=D] [barrier=D] [cooldown=D] [changes=N] [chaos]
 //                                                            first line of all
 //   > NODE joins [workers=N] [rank=N] [endpoint] [anew]      'anew': another process of the same node
-//     [after=N]                                              the newest round that it was in
-//   > NODE fails [exit=N | signal=N] [lived=D]               its first worker
+//     [after=N]                                              the newest round that it was in, with what it was told of its end
+//   > NODE fails [exit=N | signal=N] [lived=D] [ago=D]       its first worker
 //   > NODE makes a step                                     a worker of it says so
 //   > NODE is safe | has stopped | has succeeded | leaves | is stopped and joins
 //   > NODE resumes [round=N place=N of=N]                    by default what it was last assigned
@@ -48,9 +48,15 @@ class Scenario {
   void step(const Event& event);
   void print(const Effect& effect);
 
+  struct Told {
+    int round = 0;
+    int restarts = 0;
+    std::string why;
+  };
   struct Known {
     NodeOffer offer;
     Assignment assignment;
+    Told told;  ///< of the end of the newest round
   };
 
   JobPolicy policy_;

@@ -24,15 +24,15 @@ inline std::vector<AgentMessage> sample_agent_messages() {
   bare.preferred_group_rank.reset();
   bare.hosts_endpoint = false;
   return {Join{.offer = sample_offer()},
-          Join{bare, 7, 2},
+          Join{bare, 7, 2, "restart 2 of 3 after rank 1 on n2 exited with code 3"},
           Resume{sample_offer(), 4, 2, 3, 16, 1, true},
-          WorkerFailed{2, sample_failure()},
+          WorkerFailed{2, sample_failure(), std::chrono::milliseconds(1500)},
           WorkersSafe{2, 812},
           WorkersSafe{3, -1},
           WorkersStopped{2},
           WorkersSucceeded{7},
           Progress{7, 1'000'000'000'000},
-          Leave{"SIGTERM"},
+          Leave{"SIGTERM", 15},
           Heartbeat{}};
 }
 
@@ -42,7 +42,9 @@ inline std::vector<DaemonMessage> sample_daemon_messages() {
   return {Waiting{"waiting for 1 more node"},
           Assignment{3, 1, 4, 8, 32, 8, 32, 1, 3, "fd00::1", 29500, "restart 1 of 3", Duration(12'000'000)},
           Drain{3, Duration(30'000'000'000), "node n3 joined"},
-          StopWorkers{3, "drained"},
+          StopWorkers{3, "drained", 2},
+          StopWorkers{3, "it was ending", 2, false},
+          JobEnded{Outcome{OutcomeKind::preempted, "n2 leaves (SIGINT came from outside)", {}, {}, 0, 2}},
           JobEnded{failed},
           JobEnded{Outcome{OutcomeKind::succeeded, "all workers ended with 0", {}, {}, 0}},
           Refused{RefusalCode::duplicate_node, "rank 0 claimed by A and B"},

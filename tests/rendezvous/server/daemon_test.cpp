@@ -369,6 +369,35 @@ TEST_F(DaemonTest, WhoWasInARunThatIsOverDoesNotBeginTheNextOne) {
   EXPECT_FALSE(daemon_->jobs().at("mnist")->over()) << "the id may be used again";
 }
 
+// A daemon that lost its memory has ended the job before this node was back: it never heard of the node.
+TEST_F(DaemonTest, D7_WhoComesTooLateToADaemonWithoutMemoryHearsHowItEnded) {
+  policy_.min_nodes = 1;
+  policy_.max_restarts = 0;
+  policy_.last_call = std::chrono::milliseconds(1);
+  start_daemon();
+  auto& first = agent("a");
+  ASSERT_TRUE(run_until([&] { return first.last<Assignment>() != nullptr; }));
+  WorkerFailure failure;
+  failure.node = "a";
+  failure.round = 1;
+  failure.cause = ExitCause::signalled(9);
+  first.link->send(WorkerFailed{1, failure});
+  ASSERT_TRUE(run_until([&] { return first.last<JobEnded>() != nullptr; }));
+
+  auto options = link_options("b");
+  Hello hello{PeerRole::agent, "mnist", "b", options.incarnation, policy_values(policy_), {}};
+  hello.job_incarnation = daemon_->jobs().at("mnist")->identity().incarnation;
+  Resume resume;
+  resume.offer = offer(options);
+  resume.round = 1;
+  resume.group_rank = 1;
+  resume.group_world_size = 2;
+  const auto heard = talk(encode(hello) + encode(Proof{}) + encode(AgentMessage(resume)) +
+                          frame_bytes(FrameType::join, "nonsense"));
+  EXPECT_NE(heard.find("was killed by SIGKILL"), std::string::npos) << heard;
+  EXPECT_EQ(heard.find("give each node a name"), std::string::npos);
+}
+
 // What they say of it lets a daemon that has lost its memory take them for one run.
 TEST_F(DaemonTest, ARunKeepsItsIncarnationWhenTheDaemonForgetsIt) {
   start_daemon();

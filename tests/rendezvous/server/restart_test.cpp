@@ -44,6 +44,41 @@ class RestartTest : public DaemonTest {
     EXPECT_EQ(a.last<JobEnded>()->outcome.kind, OutcomeKind::succeeded) << a.last<JobEnded>()->outcome.reason;
   }
 
+  /// The worker of `a` is killed while the daemon is away, that of `b` ends of it; b may be heard first.
+  void one_failure_follows_another_during_the_gap(bool with_journal) {
+    policy_.max_restarts = 0;
+    start(with_journal);
+    auto& a = agent("a");
+    auto& b = agent("b");
+    ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
+    stop_daemon();
+    ASSERT_TRUE(run_until([&] { return !a.notices.empty() && !b.notices.empty(); }));
+    a.link->send(WorkerFailed{1, failed_worker("a", ExitCause::signalled(9))});
+    run_for(milliseconds(5));
+    b.link->send(WorkerFailed{1, failed_worker("b", ExitCause::exited(1))});
+    start(with_journal);
+    for (auto* node : {&b, &a}) {
+      ASSERT_TRUE(run_until([&] { return node->last<StopWorkers>() != nullptr; }));
+      node->link->send(WorkersStopped{1});
+    }
+    for (const auto* node : {&a, &b}) {
+      ASSERT_TRUE(run_until([&] { return node->last<JobEnded>() != nullptr; }));
+      EXPECT_EQ(node->last<JobEnded>()->outcome.kind, OutcomeKind::failed);
+      ASSERT_TRUE(node->last<JobEnded>()->outcome.first_failure);
+      EXPECT_EQ(node->last<JobEnded>()->outcome.first_failure->node, "a");
+    }
+  }
+
+  static WorkerFailure failed_worker(const std::string& node, ExitCause cause) {
+    WorkerFailure failure;
+    failure.node = node;
+    failure.rank = node == "a" ? 0 : 2;
+    failure.round = 1;
+    failure.lived_ms = 60'000;
+    failure.cause = std::move(cause);
+    return failure;
+  }
+
   test::TemporaryFolder scratch_;
   const std::string folder_ = scratch_.path();
 };
@@ -63,16 +98,6 @@ TEST_F(RestartTest, D7_AJoinDuringTheGapSucceedsAfterwards) {
   EXPECT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
 }
 
-WorkerFailure killed_worker(const std::string& node, int rank) {
-  WorkerFailure failure;
-  failure.node = node;
-  failure.rank = rank;
-  failure.round = 1;
-  failure.lived_ms = 60'000;
-  failure.cause = ExitCause::signalled(9);
-  return failure;
-}
-
 TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
   start(true);
   auto& a = agent("a");
@@ -80,11 +105,27 @@ TEST_F(RestartTest, D7_WhatAWorkerDidDuringTheGapIsNotLost) {
   ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
   stop_daemon();
   ASSERT_TRUE(run_until([&] { return !a.notices.empty(); }));
-  a.link->send(WorkerFailed{1, killed_worker("a", a.last<Assignment>()->first_rank)});
+  a.link->send(WorkerFailed{1, failed_worker("a", ExitCause::signalled(9))});
   start(true);
-  ASSERT_TRUE(run_until([&] { return b.last<StopWorkers>() != nullptr; }));
-  EXPECT_NE(b.last<StopWorkers>()->reason.find("SIGKILL"), std::string::npos)
-      << b.last<StopWorkers>()->reason;
+  // Another node might know of an earlier failure: all are heard first.
+  for (auto* node : {&a, &b}) {
+    ASSERT_TRUE(run_until([&] { return node->last<StopWorkers>() != nullptr; }));
+    node->link->send(WorkersStopped{1});
+    node->link->send(Join{offer(link_options(node == &a ? "a" : "b")), 1, 0});
+  }
+  for (const auto* node : {&a, &b}) {
+    ASSERT_TRUE(run_until([&] { return node->count<Assignment>() == 2; }));
+    EXPECT_NE(node->last<Assignment>()->reason.find("on a was killed by SIGKILL"), std::string::npos)
+        << node->last<Assignment>()->reason;
+  }
+}
+
+TEST_F(RestartTest, D7_WithAJournalTheFirstFailureOfTheGapIsTheCause) {
+  one_failure_follows_another_during_the_gap(true);
+}
+
+TEST_F(RestartTest, D7_WithoutAJournalTheFirstFailureOfTheGapIsTheCause) {
+  one_failure_follows_another_during_the_gap(false);
 }
 
 TEST_F(RestartTest, D7_WhoHasStoppedAndJoinedIsAskedForItsFailure) {
@@ -92,7 +133,7 @@ TEST_F(RestartTest, D7_WhoHasStoppedAndJoinedIsAskedForItsFailure) {
   auto& a = agent("a");
   auto& b = agent("b");
   ASSERT_TRUE(run_until([&] { return a.last<Assignment>() && b.last<Assignment>(); }));
-  a.link->send(WorkerFailed{1, killed_worker("a", a.last<Assignment>()->first_rank)});
+  a.link->send(WorkerFailed{1, failed_worker("a", ExitCause::signalled(9))});
   ASSERT_TRUE(run_until([&] { return a.last<StopWorkers>() && b.last<StopWorkers>(); }));
   const Join again{offer(link_options("a")), 1, 0};
   a.link->send(WorkersStopped{1});
