@@ -362,12 +362,6 @@ TEST(Supervisor, WhatAWorkerSaysAfterItsRoundIsNotHeard) {
   EXPECT_THAT(scene.sent<rendezvous::Progress>(), IsEmpty());
 }
 
-Scene scene_that_expects_done() {
-  SupervisorOptions options;
-  options.success_needs = SuccessNeeds::exit_0_after_done;
-  return Scene(2, options);
-}
-
 TEST(Supervisor, ARefusalEndsTheJobHereWithItsReason) {
   Scene scene;
   scene.runs();

@@ -5,6 +5,12 @@
 
 namespace muster::agent {
 namespace {
+
+Scene scene_that_expects_done() {
+  SupervisorOptions options;
+  options.success_needs = SuccessNeeds::exit_0_after_done;
+  return Scene(2, options);
+}
 TEST(SupervisorWords, ADrainIsAnsweredAtOnceWhenNoWorkerCanBeAsked) {
   Scene scene;
   scene.runs();
