@@ -1,6 +1,7 @@
 #include "worker_sdk/src/collectives.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace muster::worker {
 namespace {
@@ -53,6 +54,44 @@ void ring_gather(const Call& call, Elements elements, const std::vector<Chunk>& 
   }
 }
 
+/// So many ranks pass a message on around the ring sooner than down a tree: a hop in the ring costs a system call or two,
+/// one of the tree's goes through Gloo's threads.
+constexpr int few_ranks = 8;
+
+/// What is passed on around the ring at a time, while the next piece comes.
+constexpr std::size_t piece_bytes = 256 << 10;
+
+/// Each rank hears of one more rank in each step.
+void ring_barrier(const Call& call) {
+  std::array<std::byte, 1> token{};
+  std::array<std::byte, 1> heard{};
+  for (std::size_t step = 0; step < Ring(call).steps(); ++step)
+    call.mesh.exchange(slot_of(call), token, {heard.size(), heard}, call.deadline);
+}
+
+/// From the root to the right; each rank passes a piece on while the next one comes. The last is the root's left
+/// neighbour, and tells it that all have it: so the root, too, hears of a rank that calls something else.
+void ring_broadcast(const Call& call, std::span<std::byte> bytes, int root) {
+  const int size = call.mesh.size();
+  const int place = (call.mesh.rank() + size - root) % size;
+  const bool first = place == 0;
+  const bool last = place == size - 1;
+  const std::size_t pieces = (bytes.size() + piece_bytes - 1) / piece_bytes;
+  const auto piece = [&](bool wanted, std::size_t number) {
+    if (!wanted || number >= pieces) return std::span<std::byte>{};
+    const auto begin = number * piece_bytes;
+    return bytes.subspan(begin, std::min(piece_bytes, bytes.size() - begin));
+  };
+  for (std::size_t number = 0; number <= pieces; ++number) {
+    const auto incoming = piece(!first, number);
+    const auto outgoing = first ? piece(true, number) : piece(!last && number > 0, number - 1);
+    call.mesh.exchange(slot_of(call), outgoing, {incoming.size(), incoming}, call.deadline);
+  }
+  std::array<std::byte, 1> token{};
+  if (last) call.mesh.exchange(slot_of(call, 1), token, {}, call.deadline);
+  if (first) call.mesh.exchange(slot_of(call, 1), {}, {token.size(), token}, call.deadline);
+}
+
 }  // namespace
 
 std::vector<Chunk> even_chunks(std::size_t count, std::size_t parts) {
@@ -69,6 +108,7 @@ std::vector<Chunk> even_chunks(std::size_t count, std::size_t parts) {
 void barrier(const Call& call) {
   const int size = call.mesh.size();
   const int rank = call.mesh.rank();
+  if (size <= few_ranks) return ring_barrier(call);
   MessageBuffer buffer(call.mesh, nullptr, 0);
   std::uint64_t round = 0;
   for (std::int64_t distance = 1; distance < size; distance *= 2, ++round) {
@@ -86,6 +126,8 @@ void broadcast(const Call& call, Elements elements, std::size_t count, int root)
   const std::int64_t place = (call.mesh.rank() + size - root) % size;  // the root's is 0
   const auto rank_of = [&](std::int64_t other) { return static_cast<int>((other + root) % size); };
   const std::size_t bytes = count * elements.element_bytes;
+  if (size <= few_ranks || bytes / piece_bytes >= static_cast<std::size_t>(size))
+    return ring_broadcast(call, {elements.data, bytes}, root);
   MessageBuffer buffer(call.mesh, elements.data, bytes);
 
   // A place's parent is the place without its highest bit; its children are those with one more, higher bit.

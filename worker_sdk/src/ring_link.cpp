@@ -17,7 +17,7 @@ namespace muster::worker {
 namespace {
 
 /// Sent and received in turns of so many bytes, so that neither direction waits for the other.
-constexpr std::size_t turn_bytes = 256 << 10;
+constexpr std::size_t turn_bytes = 1 << 20;
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
