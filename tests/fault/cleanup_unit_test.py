@@ -24,14 +24,17 @@ import actions  # noqa: E402,F401  they make the sentences known
 import host_setup  # noqa: E402
 import machine_memory  # noqa: E402
 import program_folder  # noqa: E402
+import proof_leftovers  # noqa: E402
 import proof_state  # noqa: E402
 import references  # noqa: E402
+import run_processes  # noqa: E402
 import run_registry  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_network import HostNetwork  # noqa: E402
 from proof_leftovers import check_ports, check_shared_memory  # noqa: E402
 from registry_checks import RegistryRefused  # noqa: E402
-from run_registry import MARK, RunRegistry, marked_processes, sweep  # noqa: E402
+from run_processes import MARK, processes_in, processes_of  # noqa: E402
+from run_registry import RunRegistry, sweep  # noqa: E402
 from scenario_text import parse  # noqa: E402
 
 NEW_SEGMENT = "import ctypes; print(ctypes.CDLL(None).shmget(0, 4096, 0o1600))"  # IPC_CREAT, for the user alone
@@ -55,7 +58,7 @@ class InOwnFolder(unittest.TestCase):
         sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark})
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
-        while not marked_processes(mark):
+        while not processes_of(mark):
             time.sleep(0.01)
         return sleeper
 
@@ -270,6 +273,112 @@ class Trust(InOwnFolder):
                     self.assertTrue(os.path.isabs(registry.make_folder("muster-lab-")))
             with self.assertRaisesRegex(AssertionError, "nobody would remove"):
                 registry.note("folder", f"{self.top}/mine")
+
+
+class WithoutEnvironment(InOwnFolder):
+    """A process that has forgotten its environment, and so the run's mark, is of the run all the same."""
+
+    def script(self, name, text):
+        path = f"{self.top}/{name}"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def leave(self, output="/dev/null", after="exit 3"):
+        """A script that leaves such a process, whose pid it writes down."""
+        quiet = f"> {output} 2>&1" if output else ""
+        return self.script("leave", f"env -i setsid sh -c 'echo $$ > {self.top}/new; mv {self.top}/new {self.top}/pid; "
+                           f"exec sleep 600' {quiet} &\nwhile ! test -e {self.top}/pid; do sleep 0.01; done\n{after}")
+
+    def left(self):
+        with open(f"{self.top}/pid", encoding="ascii") as f:
+            return int(f.read())
+
+    def check_found(self, run):
+        pid = self.left()
+        self.assertIn(pid, run.processes())
+        with mock.patch.object(proof_leftovers, "LEAVE_S", 0.1), \
+                self.assertRaisesRegex(AssertionError, f"left: processes .*{pid}: 'sleep 600'"):
+            proof_leftovers.check_processes(run)
+
+    def check_gone(self):
+        """And room is made for the next one."""
+        if os.path.exists(f"{self.top}/pid"):
+            self.assertNotIn(self.left(), run_processes.living())
+            os.unlink(f"{self.top}/pid")
+
+    def runs(self):
+        """One on hosts with networks of their own, if this machine allows that, and one without."""
+        for environment in ({}, {"MUSTER_LAB_LOOPBACK": "1"}):
+            with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(io.StringIO()), \
+                    FaultRun(scenario_of("hosts: 2\njob: --nnodes=2\n"), self.top, 1) as run:
+                yield run
+            self.check_gone()
+
+    def test_what_a_launcher_has_left_is_found_and_ended_with_the_run(self):
+        for run in self.runs():
+            launch = run.lab.start(run.hosts["n2"], [self.leave()])
+            launch.await_exit(3, 10)
+            self.check_found(run)
+            self.assertEqual([self.left() in run.processes(name) for name in ("n1", "n2")], [False, run.lab.real])
+
+    def test_what_the_undisturbed_run_has_left_is_found_and_ended_with_the_run(self):
+        self.leave()
+        self.script("muster", f"exec {self.top}/leave")
+        for run in self.runs():
+            run.scenario.program[:] = ["ddp_mnist"]
+            with self.assertRaisesRegex(AssertionError, "the undisturbed run failed"):
+                proof_state.train_undisturbed(run, 1, run.folder)
+            self.check_found(run)
+
+    def test_what_a_host_of_a_killed_run_has_left_is_ended_by_the_next(self):
+        leave, namespace = self.leave(), f"mns{os.getpid()}z-1"
+        with RunRegistry(self.registry) as registry:
+            registry.note("namespace", namespace)
+            if subprocess.run(["ip", "netns", "add", namespace], capture_output=True, check=False).returncode != 0:
+                self.skipTest("needs network namespaces")
+            subprocess.run(["ip", "netns", "exec", namespace, leave], check=False)
+            self.assertEqual(processes_in(namespace), [self.left()])
+        self.check_gone()
+        self.assertFalse(os.path.exists(f"/run/netns/{namespace}"))
+
+    def test_what_writes_into_the_folder_of_a_killed_run_is_ended_by_the_next(self):
+        os.mkdir(self.lab)
+        subprocess.run([self.leave(f"{self.lab}/n1-0.txt")], check=False)
+        self.assertEqual(processes_of(self.lab), [self.left()])
+        with RunRegistry(self.registry) as registry:
+            registry.note("processes", self.lab)
+        self.check_gone()
+
+    def test_who_looks_on_is_not_of_the_run_nor_is_what_was_there_before(self):
+        before = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        self.addCleanup(before.wait)
+        self.addCleanup(before.kill)
+        for run in self.runs():
+            with open(f"{run.folder}/said", "w", encoding="ascii"):
+                pass
+            with subprocess.Popen(["tail", "-f", "said"], cwd=run.folder, stdout=subprocess.DEVNULL) as onlooker:
+                try:
+                    proof_leftovers.check_processes(run)
+                finally:
+                    onlooker.kill()
+        self.assertIsNone(before.poll())
+
+    def test_this_machines_own_network_is_no_hosts(self):
+        with mock.patch.object(run_processes, "network_of", lambda path: (1, 2)):
+            self.assertEqual(processes_in("mns1a-1"), [])
+
+    def test_the_end_of_an_adopted_process_is_taken_note_of_and_that_of_a_launcher_kept(self):
+        for run in self.runs():
+            host = run.hosts["n1"]
+            ended = run.lab.start(host, ["sh", "-c", "setsid sleep 0.05 & exit 4"])
+            while not (zombies := [pid for pid, one in run_processes.statuses().items()
+                                   if one.state == "Z" and one.parent == os.getpid() and pid != ended.process.pid]):
+                time.sleep(0.01)
+            run.lab.start(host, ["true"])
+            self.assertFalse(run_processes.statuses().keys() & set(zombies))
+            self.assertEqual(ended.process.wait(10), 4)
 
 
 class Leftovers(InOwnFolder):

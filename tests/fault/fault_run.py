@@ -13,7 +13,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from netns_lab import Lab, await_that  # noqa: E402
-from run_registry import environment_of_process, marked_processes  # noqa: E402
+from run_processes import environment_of_process  # noqa: E402
 from host_setup import HostSetup  # noqa: E402
 from interruption import held_back  # noqa: E402
 import proof_leftovers  # noqa: E402
@@ -167,7 +167,7 @@ class FaultRun:
     def note_processes(self):
         """What still runs and where it stands, for somebody who wants to know why a job does not end."""
         with open(os.path.join(self.folder, "processes.txt"), "w", encoding="utf-8", errors="replace") as out:
-            for pid in marked_processes(self.folder):
+            for pid in self.lab.all_pids():
                 with contextlib.suppress(OSError):
                     for name in ("cmdline", "status", "wchan"):
                         with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
@@ -195,14 +195,13 @@ class FaultRun:
     # Processes
 
     def processes(self, name=None):
-        """{pid: environment} of what runs on that host, or on all."""
+        """{pid: environment} of what runs on that host, or on all. What the scenario itself has there is no host's."""
         found = {}
-        for pid in marked_processes(self.folder):
-            try:
-                variables = dict(v.decode(errors="replace").partition("=")[::2] for v in environment_of_process(pid))
-            except OSError:
-                continue
-            if name is None or variables.get(HOST_MARK) == name:
+        helpers = {launch.process.pid for launch in self.helpers}
+        there = self.lab.pids_on(self.hosts[name]) if name else []
+        for pid in self.lab.all_pids():
+            variables = environment_of(pid)
+            if name is None or variables.get(HOST_MARK) == name or (pid in there and pid not in helpers):
                 found[pid] = variables
         return found
 
@@ -228,6 +227,14 @@ class FaultRun:
             except FileNotFoundError:
                 continue
         return found
+
+
+def environment_of(pid):
+    """Of one that has just ended, or may not be asked, nothing is known."""
+    try:
+        return dict(v.decode(errors="replace").partition("=")[::2] for v in environment_of_process(pid))
+    except OSError:
+        return {}
 
 
 def parent_of(pid):

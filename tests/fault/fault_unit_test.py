@@ -24,7 +24,8 @@ import proof_leftovers  # noqa: E402
 import proof_progress  # noqa: E402
 from host_network import HostNetwork  # noqa: E402
 from proof_samples import Ledger  # noqa: E402
-from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
+from run_processes import MARK, processes_of  # noqa: E402
+from run_registry import RunRegistry  # noqa: E402
 from soak_table import useful_seconds  # noqa: E402
 import waits  # noqa: E402
 from scenario_text import ScenarioError, parse, read  # noqa: E402
@@ -247,7 +248,7 @@ class Registry(unittest.TestCase):
         os.mkdir(folder)
         sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: folder})
         self.addCleanup(sleeper.kill)
-        while not marked_processes(folder):
+        while not processes_of(folder):
             time.sleep(0.01)
         self.dead_run(("folder", folder), ("processes", folder))
         with RunRegistry(f"{self.top.name}/registry") as registry:

@@ -4,10 +4,14 @@ of launchers and daemons flat over the rounds.
 
 import contextlib
 import os
+import sys
 import threading
 import time
 
 import machine_memory
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from run_processes import told  # noqa: E402
 
 LEAVE_S = 20  # a hosted daemon leaves some seconds after its last job
 MAX_MORE_DESCRIPTORS = 16
@@ -94,8 +98,7 @@ def check_processes(run):
     deadline = time.monotonic() + LEAVE_S
     while found := run.processes():
         if time.monotonic() > deadline:
-            names = {pid: open(f"/proc/{pid}/cmdline").read().replace("\0", " ") for pid in found}
-            raise AssertionError(f"left: {names}")
+            raise AssertionError(f"left: processes {told(found)}")
         time.sleep(0.05)
 
 

@@ -11,7 +11,7 @@ import tempfile
 import proof_samples
 import references
 from fault_run import HERE, PATIENCE_S, SDK, digest
-from run_registry import MARK
+from run_processes import MARK
 
 LOSS_BAND = 0.25  # of the undisturbed loss: other batch sizes and orders, fewer or more steps
 LAST_STEPS = 50  # over which the loss is averaged where no epoch's is told
@@ -69,7 +69,7 @@ def train_undisturbed(run, workers, folder):
     if name == "python":
         program = [os.path.join(HERE, options[0]), *options[1:], f"--checkpoint-dir={folder}/checkpoint"]
     words = [f"{run.bin}/muster", "--standalone", f"--nproc-per-node={workers}", f"--log-dir={folder}/logs", *program, *own]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=4 * PATIENCE_S,
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=4 * PATIENCE_S, start_new_session=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": run.python, "PYTHONPATH": SDK,
                                "TMPDIR": folder, MARK: run.folder})
     assert done.returncode == 0, f"the undisturbed run failed: {done.stdout}{done.stderr}"

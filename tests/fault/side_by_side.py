@@ -18,7 +18,7 @@ from netns_lab import Lab, await_that  # noqa: E402
 from interruption import refuse  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
 from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
-from run_registry import environment_of_process, marked_processes  # noqa: E402
+from run_processes import environment_of_process  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 
 HOST_MARK = "MUSTER_LAB_HOST"
@@ -68,10 +68,11 @@ class Job:
 
     def processes(self, number=None):
         found = []
-        for pid in marked_processes(self.lab.folder):
+        there = self.lab.pids_on(self.lab.nodes[number - 1]) if number else []
+        for pid in self.lab.all_pids():
             with contextlib.suppress(OSError):
                 mark = f"{HOST_MARK}=n{number}".encode()
-                if number is None or mark in environment_of_process(pid):
+                if number is None or pid in there or mark in environment_of_process(pid):
                     found.append(pid)
         return found
 

@@ -11,7 +11,6 @@ import fcntl
 import os
 import shutil
 import secrets
-import signal
 import socket
 import stat
 import subprocess
@@ -21,9 +20,7 @@ import time
 from typing import NamedTuple
 
 from registry_checks import check_registry, is_plausible, make_registry
-
-MARK = "MUSTER_LAB_RUN"  # variable of every process of a run
-LIMIT_S = 10
+from run_processes import LIMIT_S, adopt, kill_all, processes_in, processes_of
 
 
 def registry_folder():
@@ -42,40 +39,10 @@ def why_not_noted(name):
     return None
 
 
-def environment_of_process(pid):
-    with open(f"/proc/{pid}/environ", "rb") as f:
-        return f.read().split(b"\0")
-
-
-def marked_processes(mark):
-    """pids of the processes of the run with this mark; zombies have no environment and are left out."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if wanted in environment_of_process(entry):
-                found.append(int(entry))
-        except OSError:
-            continue
-    return found
-
-
 def thaw(cgroup):
     """Wakes up what the freezer of cgroups v1 holds there: no signal reaches it before."""
     with contextlib.suppress(FileNotFoundError), open(f"{cgroup}/freezer.state", "r+", encoding="ascii") as f:
         f.write("THAWED")
-
-
-def kill_marked(mark):
-    """Until none is left: what is killed may have been about to fork."""
-    deadline = time.monotonic() + LIMIT_S
-    while found := marked_processes(mark):
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            raise OSError(f"{found} cannot be killed within {LIMIT_S} s")
-        time.sleep(0.01)
 
 
 def quietly(*words):
@@ -102,6 +69,16 @@ def no_plain_file(folder, names):
     return [name for name in names if stat.S_IFMT(os.lstat(os.path.join(folder, name)).st_mode) not in plain]
 
 
+def kill_processes(mark):
+    kill_all(lambda: processes_of(mark))
+
+
+def remove_namespace(name):
+    """With whoever is in it: once its name is gone nobody finds them."""
+    kill_all(lambda: processes_in(name))
+    quietly("ip", "netns", "del", name)
+
+
 def unmount(path):
     quietly("umount", "-l", path)
 
@@ -124,15 +101,15 @@ def is_link(name):
 
 
 REMOVERS = {  # in this order; what is not there any more is no fault
-    "processes": kill_marked,
+    "processes": kill_processes,
     "mount": unmount,
-    "namespace": lambda name: quietly("ip", "netns", "del", name),
+    "namespace": remove_namespace,
     "link": lambda name: quietly("ip", "link", "del", name),
     "cgroup": remove_cgroup,
     "folder": lambda path: shutil.rmtree(path, ignore_errors=True),
 }
 IS_THERE = {
-    "processes": marked_processes,
+    "processes": processes_of,
     "mount": os.path.ismount,
     "namespace": lambda name: os.path.exists(f"/run/netns/{name}"),
     "link": is_link,
@@ -242,6 +219,8 @@ class RunRegistry:
             raise ValueError(f"{kind} {name!r}: {why}")
         assert is_plausible(kind, name), f"nobody would remove the {kind} {name!r}"
         self._write(kind, name)
+        if kind == "processes":
+            adopt(name)
         return name
 
     def make_folder(self, prefix):

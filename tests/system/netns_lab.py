@@ -15,7 +15,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from host_network import HostNetwork  # noqa: E402
-from run_registry import MARK, RunRegistry, marked_processes  # noqa: E402
+from run_processes import MARK, processes_in, processes_of, reap_adopted  # noqa: E402
+from run_registry import RunRegistry  # noqa: E402
 
 LIMIT_S = 60
 
@@ -106,6 +107,7 @@ class Lab:
             process = subprocess.Popen([*node.prefix, *words], stdout=output, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, env=variables, start_new_session=True)
         self.launches.append(Launch(node, process, path))
+        self._reap()
         return self.launches[-1]
 
     def musterctl(self, node, *words):
@@ -123,10 +125,22 @@ class Lab:
     def program(self, name, *words):
         return [os.path.join(self.bin, name), *words]
 
+    def _reap(self):
+        reap_adopted({launch.process.pid for launch in self.launches})
+
+    def all_pids(self):
+        """Processes of this lab, on whatever host."""
+        return sorted({*processes_of(self.folder), *self.pids_on(*self.nodes)})
+
+    @staticmethod
+    def pids_on(*nodes):
+        """What is in the nodes' own networks, whoever started it; nothing where they have none."""
+        return processes_in(*(node.namespace for node in nodes if node.namespace))
+
     def pids(self, name):
         """Processes of this lab that run the program `name`."""
         found = []
-        for pid in marked_processes(self.folder):
+        for pid in self.all_pids():
             try:
                 with open(f"/proc/{pid}/comm") as f:
                     if f.read().strip() == name[:15]:
@@ -143,6 +157,7 @@ class Lab:
                 self.show_outputs()
         finally:
             self.registry.close()
+            self._reap()
 
     def _end_launches(self):
         """What does not end is left to the registry, which says so."""
