@@ -60,7 +60,8 @@ def programs(given):
     try:
         code = build.wait()
     except BaseException:
-        os.killpg(build.pid, signal.SIGTERM)
+        if build.poll() is None:
+            os.killpg(build.pid, signal.SIGTERM)
         build.wait()
         raise
     if code != 0:
@@ -111,11 +112,17 @@ def compare_with_torchrun(given):
     return side_by_side.run(options)
 
 
+def told_of(run):
+    """What was removed of a killed run, and what stays; why it does is on standard error."""
+    if not run.stays:
+        return f"{run.file}: removed {', '.join(run.removed) or 'nothing but its file'}"
+    return f"{run.file}: removed {', '.join(run.removed) or 'nothing'}; {', '.join(run.stays)} stays"
+
+
 def clean():
     """Says what it removed; 1 if something stays."""
     swept = sweep()
-    told = [f"chaos: {run.file}: removed {', '.join(run.removed) or 'nothing but its file'}" for run in swept]
-    print("\n".join(told or ["chaos: no run that was killed has left anything"]))
+    print("\n".join([f"chaos: {told_of(run)}" for run in swept] or ["chaos: no run that was killed has left anything"]))
     return 1 if any(run.stays for run in swept) else 0
 
 

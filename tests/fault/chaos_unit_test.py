@@ -186,7 +186,8 @@ class Words(unittest.TestCase):
         self.write_programs()
         self.write_trainer()
         for name, why in ((b"two\nlines", "line break"), (b"two\rlines", "line break"), (b"\xff", "not UTF-8"),
-                          (b"${x}", "it has a $ in its name")):
+                          (b"${x}", "it has a $ in its name"), (b"{x}", "it has a { in its name"),
+                          (b"x,y", "it has a , in its name")):
             folder = os.path.join(self.top.encode(), name)
             os.mkdir(folder)
             for words in ([CHAOS, "play", "--bin", "bin", "idle.scenario"], [CHAOS, "--minutes", "1", "--bin", "bin"],
@@ -197,6 +198,14 @@ class Words(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
                 self.assertIn(why, done.stderr)
                 self.assertEqual(os.listdir(folder), [])
+
+    def test_no_pattern_of_names_is_made_of_a_folder_as_it_is(self):
+        for top in (HERE, f"{HERE}/../system", f"{HERE}/../support"):
+            for path in glob.glob(f"{glob.escape(top)}/*.py"):
+                with open(path, encoding="utf-8") as f:
+                    made = re.findall(r"glob\.i?glob\((.*)", f.read())
+                loose = [words for words in made if not words.startswith("f\"{glob.escape(")]
+                self.assertEqual(loose, [], path)
 
     def test_a_temporary_folder_in_shared_memory_is_refused_since_each_host_has_its_own(self):
         shared, link = f"{self.top}/shm", f"{self.top}/link"
@@ -357,6 +366,19 @@ class Words(unittest.TestCase):
             self.assertEqual([chaos.clean(), chaos.clean()], [0, 0])
         self.assertRegex(told.getvalue(), f"removed folder {folder}\n.*has left anything\n")
         self.assertFalse(os.path.exists(folder))
+
+    def test_a_file_of_the_registry_that_is_no_text_stays_and_is_no_all_clear(self):
+        registry = f"{self.top}/registry"
+        os.mkdir(registry, 0o700)
+        with open(f"{registry}/1-0.txt", "wb") as f:
+            f.write(b"\xff\xfe\n")
+        told, why = io.StringIO(), io.StringIO()
+        with mock.patch.object(run_registry, "registry_folder", lambda: registry), contextlib.redirect_stdout(told), \
+                contextlib.redirect_stderr(why):
+            self.assertEqual(chaos.clean(), 1)
+        self.assertEqual(told.getvalue(), f"chaos: 1-0.txt: removed nothing; the file {registry}/1-0.txt stays\n")
+        self.assertEqual(why.getvalue().count("not swept"), 1)
+        self.assertEqual(os.listdir(registry), ["1-0.txt"])
 
     def test_a_registry_that_others_can_have_written_is_refused_before_anything_is_removed(self):
         folder, registry = f"{self.top}/muster-lab-1", f"{self.top}/registry"

@@ -8,6 +8,7 @@ import ctypes
 import io
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -260,10 +261,11 @@ class Trust(InOwnFolder):
         self.assertTrue(os.path.exists(path))
 
     def test_a_file_that_is_no_text_keeps_no_run_from_beginning(self):
-        with open(self.plant(), "wb") as f:
+        path = self.plant()
+        with open(path, "wb") as f:
             f.write(b"folder\t/\xff\n")
-        with contextlib.redirect_stderr(io.StringIO()) as told:
-            self.assertEqual(sweep(self.registry), [])
+        with contextlib.redirect_stderr(io.StringIO()) as told, RunRegistry(self.registry) as registry:
+            self.assertEqual(registry.removed, [("1-0.txt", [], [f"the file {path}"])])
         self.assertIn("1-0.txt: not swept", told.getvalue())
 
     def test_whatever_a_run_makes_has_a_name_that_is_believed(self):
@@ -287,6 +289,7 @@ class WithoutEnvironment(InOwnFolder):
 
     def leave(self, output="/dev/null", after="exit 3"):
         """A script that leaves such a process, whose pid it writes down."""
+        self.addCleanup(self.end_left)
         quiet = f"> {output} 2>&1" if output else ""
         return self.script("leave", f"env -i setsid sh -c 'echo $$ > {self.top}/new; mv {self.top}/new {self.top}/pid; "
                            f"exec sleep 600' {quiet} &\nwhile ! test -e {self.top}/pid; do sleep 0.01; done\n{after}")
@@ -294,6 +297,11 @@ class WithoutEnvironment(InOwnFolder):
     def left(self):
         with open(f"{self.top}/pid", encoding="ascii") as f:
             return int(f.read())
+
+    def end_left(self):
+        """Only where a test fails is it still there."""
+        with contextlib.suppress(OSError):
+            os.kill(self.left(), signal.SIGKILL)
 
     def check_found(self, run):
         pid = self.left()

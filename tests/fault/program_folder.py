@@ -19,6 +19,9 @@ SETTINGS = ("PET_", "MUSTER_", "SLURM_")  # variables that change what a launche
 NO_SETTINGS = ("MUSTER_FAULT_PATIENCE_S", "MUSTER_FULL_TESTS", "MUSTER_LAB_", "MUSTER_SANITIZER", "MUSTER_TORCH_PYTHON",
                "MUSTER_AGENT")
 
+NOT_IN_A_NAME = {"$": "which launchers take for that of a variable", "{": "which launchers take for that of a field",
+                 ",": "where launchers take it for the end of a setting of the rendezvous"}
+
 
 def checked(bin_dir):
     """Absolute; what is not there is said in one sentence."""
@@ -43,8 +46,9 @@ def forget_settings():
 
 def why_no_run_works_in(folder):
     """Nothing if it does."""
-    if "$" in folder:
-        return "it has a $ in its name, which launchers take for that of a variable"
+    for letter, why in NOT_IN_A_NAME.items():
+        if letter in folder:
+            return f"it has a {letter} in its name, {why}"
     shared = os.path.realpath(machine_memory.SHARED_MEMORY)
     if os.path.commonpath([os.path.realpath(folder), shared]) == shared:
         return f"it is in {shared}, of which each host has one of its own"

@@ -27,7 +27,7 @@ def whole_lines(path):
 def lineage(folder):
     """({step: Step} that count, samples of an epoch, how many of them a dropped tail may leave out)."""
     attempts = {}
-    for path in sorted(glob.glob(f"{folder}/attempt-*.jsonl")):
+    for path in sorted(glob.glob(f"{glob.escape(folder)}/attempt-*.jsonl")):
         if lines := whole_lines(path):
             attempts.setdefault((*lines[0]["run"], lines[0]["attempt"]), []).append(lines)
     heads = [head for files in attempts.values() for head, *_ in files]

@@ -25,7 +25,7 @@ class Audit(unittest.TestCase):
     """Two ranks; an epoch has two whole steps, and a third one of two samples a rank."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(prefix="[a]*")  # a name is no pattern of names
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 

@@ -277,7 +277,7 @@ class Swept(NamedTuple):
 
 def sweep(folder=None):
     """Removes what dead runs have left, and says what that was. RegistryRefused as of check_registry."""
-    folder, removed = folder or registry_folder(), []
+    folder, swept = folder or registry_folder(), []
     check_registry(folder)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         path = os.path.join(folder, name)
@@ -291,7 +291,8 @@ def sweep(folder=None):
                 found = [f"{kind} {thing}" for kind, thing in things
                          if is_there(kind, thing) and not (kind == "folder" and thing in kept)]
                 stays = [f"{kind} {thing}" for kind, thing, _ in finish(file, path)]
-            removed.append(Swept(name, [phrase for phrase in found if phrase not in stays], stays))
+            swept.append(Swept(name, [phrase for phrase in found if phrase not in stays], stays))
         except (OSError, ValueError) as error:  # ValueError: it is no text
             print(f"{path}: not swept: {error}", file=sys.stderr, flush=True)
-    return removed
+            swept.append(Swept(name, [], [f"the file {path}"]))
+    return swept

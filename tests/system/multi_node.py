@@ -34,7 +34,7 @@ def said_environments(lab, ranks):
 
 def statuses(lab):
     found = []
-    for path in sorted(glob.glob(f"{lab.folder}/logs/job/*/status.json")):
+    for path in sorted(glob.glob(f"{glob.escape(lab.folder)}/logs/job/*/status.json")):
         with open(path) as f:
             found.append(json.load(f))
     return found

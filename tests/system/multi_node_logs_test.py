@@ -32,7 +32,7 @@ def scenario_J2_lines_name_node_and_rank_after_a_change_of_ranks_too(lab):
     go()
     for launch in launches[1:]:
         launch.await_exit(0)
-    environments = [environment_of(path) for path in glob.glob(f"{lab.folder}/env-*-*")]
+    environments = [environment_of(path) for path in glob.glob(f"{glob.escape(lab.folder)}/env-*-*")]
     wanted = sorted((e["MUSTER_NODE"], e["RANK"], e["LOCAL_RANK"], e["MUSTER_ROUND"]) for e in environments)
     shown = []
     for launch in launches:
