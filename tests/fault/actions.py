@@ -1,6 +1,5 @@
 """The sentences that do something: those of this file to processes, and those of the other files named here."""
 
-import os
 import signal
 import time
 
@@ -8,20 +7,15 @@ import expectations  # noqa: F401
 import file_actions  # noqa: F401
 import network_actions  # noqa: F401
 from fault_run import HOST_MARK
+from netns_lab import HasEnded
+from run_processes import send
 from sentences import sentence
 from waits import await_workers
 
 
 def signal_processes(pids, number):
     """Those that are still there; how many that were."""
-    sent = 0
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-            sent += 1
-        except ProcessLookupError:
-            continue
-    return sent
+    return sum(send(pid, number) for pid in pids)
 
 
 def note_choice(run, when, what, host, rank=-1):
@@ -30,10 +24,14 @@ def note_choice(run, when, what, host, rank=-1):
 
 
 def hurt_worker(run, number, rank, pid):
-    """By a signal, which is noted if it kills or stops; also the host, since ranks move from round to round."""
+    """By a signal, which is noted if it kills or stops; also the host, since ranks move from round to round. HasEnded if the
+    worker is there no more.
+    """
     host, when = run.processes().get(pid, {}).get(HOST_MARK), time.monotonic()
     what = {signal.SIGKILL: "worker killed", signal.SIGSTOP: "worker stopped"}.get(number)
-    if signal_processes([pid], number) and what and host:  # without a host it had just ended
+    if not send(pid, number):
+        raise HasEnded(f"no {number.name} was sent: the worker of rank {rank} has just ended")
+    if what and host:  # without a host it was just ending
         note_choice(run, when, what, host, rank)
 
 
@@ -126,7 +124,8 @@ def signal_half(run, number):
 def signal_daemon(run, number):
     """The standing one or the one that a launcher hosts."""
     run.await_that(run.daemon_pids, "there is a daemon")
-    signal_processes(run.daemon_pids(), number)
+    if not signal_processes(run.daemon_pids(), number):
+        raise HasEnded(f"no {number.name} was sent: the daemon has just ended")
     if number == signal.SIGKILL and run.daemons:
         run.daemons[-1].process.wait(10)
 
@@ -148,7 +147,7 @@ def kill_parents(run, names):
     """The process that started the launcher: a shell, a scheduler's step."""
     for name in run.scenario.resolve(names):
         run.mark_down(name, "its parent was killed")
-        signal_processes([run.launches[name].process.pid], signal.SIGKILL)
+        run.launches[name].kill(signal.SIGKILL)
 
 
 @sentence("remember the workers")

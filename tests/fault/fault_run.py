@@ -1,6 +1,7 @@
 """A scenario while it runs: its hosts, launchers and daemon, and what can be seen of them."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -246,4 +247,5 @@ def parent_of(pid):
 
 
 def digest(path):
-    return subprocess.run(["sha256sum", path], check=True, capture_output=True, text=True).stdout.split()[0]
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()

@@ -6,6 +6,7 @@ usage: fault_unit_test.py [TEST]
 import glob
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tempfile
 import time
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -23,9 +25,13 @@ import network_actions  # noqa: E402
 import proof_leftovers  # noqa: E402
 import proof_progress  # noqa: E402
 from host_network import HostNetwork  # noqa: E402
+from host_setup import HostSetup  # noqa: E402
+from injector import Injector  # noqa: E402
+from netns_lab import HasEnded, Launch  # noqa: E402
 from proof_samples import Ledger  # noqa: E402
 from run_processes import MARK, processes_of  # noqa: E402
 from run_registry import RunRegistry  # noqa: E402
+from sentences import understand  # noqa: E402
 from soak_table import useful_seconds  # noqa: E402
 import waits  # noqa: E402
 from scenario_text import ScenarioError, parse, read  # noqa: E402
@@ -156,7 +162,7 @@ class Parser(unittest.TestCase):
         self.refuse("hosts: 2\njob: --max-restarts=1\nprogram: child\n\nwait 1s\n", "a.scenario:2", "no --nnodes")
 
     def test_every_scenario_of_this_folder_can_be_read(self):
-        paths = glob.glob(f"{HERE}/*.scenario")
+        paths = glob.glob(f"{glob.escape(HERE)}/*.scenario")
         self.assertGreaterEqual(len(paths), 10)
         for path in paths:
             self.assertTrue(read(path).steps, path)
@@ -229,6 +235,44 @@ class StoredCheckpoints(unittest.TestCase):
                 file_actions.newest_checkpoint_file(self.run_of)
             if os.path.isdir(f"{self.run_of.folder}/checkpoint"):
                 os.rmdir(f"{self.run_of.folder}/checkpoint")
+
+
+class Ended(unittest.TestCase):
+    """A signal to what has just ended is told in a sentence, and reaches nobody else."""
+
+    def setUp(self):
+        self.process = subprocess.Popen(["sh", "-c", "exit 5"])
+        self.process.wait()
+        self.launch = Launch(None, self.process, "/lab/n1-0.txt")
+        self.run_of = types.SimpleNamespace(
+            scenario=types.SimpleNamespace(resolve=lambda names: names, disks={}), launches={"n1": self.launch}, chosen=[],
+            daemons=[], lab=types.SimpleNamespace(real=True), mark_down=lambda *_: None, processes=dict, note=lambda _: None,
+            workers=lambda: {1: self.process.pid}, dice=random.Random(1), daemon_pids=lambda: [self.process.pid],
+            await_that=lambda condition, what: condition(), succeeded=lambda: False)
+
+    def test_whoever_was_meant(self):
+        launcher = "the process of n1-0.txt has ended, exit code 5"
+        for words, who in (("send SIGINT to agent of n1", launcher), ("send SIGKILL to the parent of agent of n1", launcher),
+                           ("send SIGTERM to worker 1", "the worker of rank 1 has just ended"),
+                           ("send SIGKILL to a random worker", "the worker of rank 1 has just ended"),
+                           ("send SIGSTOP to the daemon", "the daemon has just ended")):
+            known, values = understand(words.split())
+            with self.assertRaisesRegex(HasEnded, f"no {words.split()[1]} was sent: {who}"):
+                known.act(self.run_of, *values)
+            self.assertFalse(Injector(self.run_of, random.Random(1), 3.0)._say(words), words)
+
+    def test_a_worker_that_is_to_be_frozen(self):
+        def refuse(path, text):
+            raise ProcessLookupError
+        run_of = types.SimpleNamespace(lab=types.SimpleNamespace(registry=types.SimpleNamespace(note=lambda *_: None)))
+        setup = types.SimpleNamespace(_run=run_of, _write=refuse)
+        with mock.patch.object(os, "makedirs"), self.assertRaisesRegex(AssertionError, "cannot be frozen: it has just ended"):
+            HostSetup.freeze(setup, self.process.pid)
+
+    def test_another_one_that_has_its_number_by_now_is_not_sent_it(self):
+        with mock.patch.object(os, "kill") as kill, self.assertRaises(HasEnded):
+            self.launch.kill(signal.SIGTERM)
+        kill.assert_not_called()
 
 
 class Registry(unittest.TestCase):

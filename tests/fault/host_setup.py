@@ -123,6 +123,8 @@ class HostSetup:
             os.makedirs(folder, exist_ok=True)
             self._write(f"{folder}/cgroup.procs", str(pid))
             self._write(f"{folder}/freezer.state", "FROZEN")
+        except ProcessLookupError:
+            raise AssertionError(f"process {pid} cannot be frozen: it has just ended") from None
         except OSError:
             raise LeftOut("needs the freezer of cgroups v1") from None
         self._frozen = folder

@@ -7,6 +7,7 @@ import shlex
 import time
 
 import actions  # noqa: F401  they make the sentences known
+from netns_lab import HasEnded
 from sentences import understand
 from stored_checkpoints import newest_first
 
@@ -155,7 +156,7 @@ class Injector:
         known, values = understand(shlex.split(text))
         try:
             known.act(self._run, *values)
-        except (ProcessLookupError, KeyError, FileNotFoundError):
+        except (HasEnded, KeyError, FileNotFoundError):
             return False
         except AssertionError:  # it waited for a worker of a job that ended just now
             if not self._run.succeeded():

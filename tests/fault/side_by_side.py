@@ -14,11 +14,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
-from netns_lab import Lab, await_that  # noqa: E402
+from netns_lab import HasEnded, Lab, await_that  # noqa: E402
 from interruption import refuse  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
 from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
-from run_processes import environment_of_process  # noqa: E402
+from run_processes import environment_of_process, send  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 
 HOST_MARK = "MUSTER_LAB_HOST"
@@ -78,22 +78,23 @@ class Job:
 
     def worker_pid(self, number):
         """The worker on that host: it has a rank, and its parent is the launcher there."""
+        found = []
+
         def find():
             for pid in self.processes(number):
                 with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as f:
                     parent = int(f.read().rsplit(")", 1)[1].split()[1])
                     if parent == self.launches[number].process.pid and any(
                             v.startswith(b"RANK=") for v in environment_of_process(pid)):
-                        return pid
-            return None
+                        found.append(pid)
+            return found
         await_that(find, "there is a worker")
-        return find()
+        return found[0]
 
     def kill_host(self, number):
         while pids := self.processes(number):
             for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
             time.sleep(0.01)
 
     def exit_codes(self):
@@ -101,7 +102,8 @@ class Job:
 
 
 def worker_killed(job):
-    os.kill(job.worker_pid(3), signal.SIGKILL)
+    if not send(job.worker_pid(3), signal.SIGKILL):
+        raise HasEnded("the worker has ended before it could be killed")
     return [1, 2, 3]
 
 

@@ -97,13 +97,21 @@ def processes_in(*namespaces):
     return [pid for pid in pids if network_of(f"/proc/{pid}/ns/net") in networks]
 
 
+def send(pid, number):
+    """False if it is there no more."""
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
 def kill_all(find):
     """Until none is left: what is killed may have been about to fork."""
     deadline = time.monotonic() + LIMIT_S
     while found := find():
         for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise OSError(f"{found} cannot be killed within {LIMIT_S} s")
         time.sleep(0.01)

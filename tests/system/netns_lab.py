@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from host_network import HostNetwork  # noqa: E402
-from run_processes import MARK, processes_in, processes_of, reap_adopted  # noqa: E402
+from run_processes import MARK, processes_in, processes_of, reap_adopted, send  # noqa: E402
 from run_registry import RunRegistry  # noqa: E402
 
 LIMIT_S = 60
@@ -32,6 +32,10 @@ def await_that(condition, what, limit_s=LIMIT_S):
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
+
+
+class HasEnded(AssertionError):
+    """Somebody was to be sent a signal, and is there no more."""
 
 
 class Launch:
@@ -56,6 +60,10 @@ class Launch:
         assert got == code, f"{self.node.name}: exit code {got}, not {code}:\n{self.output()}"
 
     def kill(self, number):
+        """HasEnded if there is nobody to be sent it: the number of a process that has ended may be another's by now."""
+        if (code := self.process.poll()) is not None:
+            name = os.path.basename(self.output_path)
+            raise HasEnded(f"no {signal.Signals(number).name} was sent: the process of {name} has ended, exit code {code}")
         os.kill(self.process.pid, number)
 
     def rounds(self):
@@ -167,10 +175,7 @@ class Lab:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     launch.process.wait(LIMIT_S)
         for pid in self.pids("musterd"):
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
+            send(pid, signal.SIGTERM)
 
     def show_outputs(self):
         for launch in self.launches:
