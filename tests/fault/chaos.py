@@ -20,8 +20,9 @@ import play  # noqa: E402
 import side_by_side  # noqa: E402
 import soak  # noqa: E402
 from interruption import end_on_signals, refuse  # noqa: E402
+from job_settings import forget_settings  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
-from program_folder import REPOSITORY, check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
+from program_folder import REPOSITORY, check_interpreter, check_registry, check_temporary_folder, checked  # noqa: E402
 from run_registry import sweep  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
 

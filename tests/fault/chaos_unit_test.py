@@ -23,7 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import chaos  # noqa: E402
 import injector  # noqa: E402
+import jobs  # noqa: E402
 import machine_memory  # noqa: E402
+import multi_node  # noqa: E402
 import network_actions  # noqa: E402
 import run_registry  # noqa: E402
 import soak  # noqa: E402
@@ -274,7 +276,10 @@ class Words(unittest.TestCase):
         self.write_trainer()
         self.write("bin/python", f"{show}echo PyTorch 9.1 with\n", 0o755)
         self.write("one.scenario", IDLE.replace("wait 60s", "start n1\nexpect exit 0 of n1"))
-        settings = {"MUSTER_TOKEN_FILE": "/nowhere", "MUSTER_CONFIG": "/nowhere", "PET_MODULE": "1", "SLURM_NTASKS": "9"}
+        settings = {"MUSTER_TOKEN_FILE": "/nowhere", "MUSTER_CONFIG": "/nowhere", "PET_MODULE": "1", "SLURM_NTASKS": "9",
+                    "GLOO_SOCKET_IFNAME": "no0", "NCCL_DEBUG": "INFO", "TORCHELASTIC_RUN_ID": "x", "TORCH_LOGS": "x",
+                    "MASTER_ADDR": "nowhere", "MASTER_PORT": "1", "RANK": "7", "WORLD_SIZE": "8", "LOCAL_RANK": "7",
+                    "GROUP_RANK": "7", "LOCAL_WORLD_SIZE": "8", "OMP_PROC_BIND": "true"}
         for words in ([CHAOS, "play", "--bin", "bin", "one.scenario"],
                       [sys.executable, f"{HERE}/play.py", "bin", "one.scenario", "--full"],
                       [sys.executable, f"{HERE}/soak.py", "bin", "--only", "ddp_mnist"],
@@ -286,6 +291,19 @@ class Words(unittest.TestCase):
             os.unlink(f"{self.top}/seen")
             self.assertLessEqual({"MUSTER_LAB_RUN", "MUSTER_AGENT"}, names, done.stdout + done.stderr)
             self.assertFalse(names.intersection(settings), words)
+
+    def test_nor_does_it_reach_the_jobs_of_the_tests_of_the_system(self):
+        seen = []
+
+        def see(place):
+            seen.append(set(os.environ) & {"GLOO_SOCKET_IFNAME", "RANK", "PET_MODULE", "MUSTER_SANITIZER"})
+        for run, place in ((multi_node.main, "multi_node.Lab"), (jobs.run_named, "jobs.Job")):
+            settings = {"GLOO_SOCKET_IFNAME": "no0", "RANK": "7", "PET_MODULE": "1", "MUSTER_SANITIZER": "address"}
+            before = signal.getsignal(signal.SIGTERM)
+            with mock.patch(place), mock.patch.dict(os.environ, settings), mock.patch.object(sys, "argv", ["x", "bin", "see"]):
+                run({"scenario_see": see, "case_see": see})
+            signal.signal(signal.SIGTERM, before)
+        self.assertEqual(seen, 2 * [{"MUSTER_SANITIZER"}])
 
     def test_play_itself_says_the_sentence_only_too(self):
         self.write("wrong.scenario", "hosts: 2\nprogram: child\n\nsned x\n")

@@ -26,8 +26,9 @@ import scenario_text  # noqa: E402
 from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from job_settings import forget_settings  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
-from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again  # noqa: E402
 from scenario_checks import is_fault  # noqa: E402
 from sentences import SENTENCES  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402

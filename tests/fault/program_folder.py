@@ -14,11 +14,6 @@ import run_registry  # noqa: E402
 from registry_checks import RegistryRefused, make_registry  # noqa: E402
 
 NEEDED = ("muster", "musterd", "musterctl")
-SETTINGS = ("PET_", "MUSTER_", "SLURM_")  # variables that change what a launcher or a daemon does
-# The harness's own; and the mark by which a job around this one finds what it has left.
-NO_SETTINGS = ("MUSTER_FAULT_PATIENCE_S", "MUSTER_FULL_TESTS", "MUSTER_LAB_", "MUSTER_SANITIZER", "MUSTER_TORCH_PYTHON",
-               "MUSTER_AGENT")
-
 NOT_IN_A_NAME = {"$": "which launchers take for that of a variable", "{": "which launchers take for that of a field",
                  ",": "where launchers take it for the end of a setting of the rendezvous"}
 
@@ -35,13 +30,6 @@ def check_interpreter():
     """Proofs and expectations are assert statements."""
     if sys.flags.optimize:
         refuse("this Python leaves out what is to be proved (PYTHONOPTIMIZE, -O); unset PYTHONOPTIMIZE, and leave out -O")
-
-
-def forget_settings():
-    """What the user has set for jobs of the user's own reaches no job that is tried."""
-    for name in list(os.environ):
-        if name.startswith(SETTINGS) and not name.startswith(NO_SETTINGS):
-            del os.environ[name]
 
 
 def why_no_run_works_in(folder):

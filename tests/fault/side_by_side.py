@@ -16,8 +16,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]  # PYTHONSAFEPATH leaves out the first
 from netns_lab import HasEnded, Lab, await_that  # noqa: E402
 from interruption import refuse  # noqa: E402
+from job_settings import forget_settings  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
-from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked  # noqa: E402
 from run_processes import environment_of_process, send  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402
 

@@ -26,8 +26,9 @@ from fault_run import FaultRun  # noqa: E402
 from host_setup import LeftOut, can_mount  # noqa: E402
 from injector import Injector  # noqa: E402
 from interruption import Interrupted, end_on_signals, refuse  # noqa: E402
+from job_settings import forget_settings  # noqa: E402
 from options_parser import OptionsParser  # noqa: E402
-from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again, forget_settings  # noqa: E402
+from program_folder import check_interpreter, check_registry, check_temporary_folder, checked, command_again  # noqa: E402
 from soak_table import Totals, table  # noqa: E402
 from standard_output import use_standard_output  # noqa: E402
 from torch_probe import interpreter, torch_version  # noqa: E402

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+from jobs import forget_settings
 from kill_resume_test import workers_of
 
 LIMIT_S = 300
@@ -67,6 +68,7 @@ def run_leg(options, folder, world, dice, is_last):
 
 
 def main():
+    forget_settings()
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -5,7 +5,11 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from job_settings import is_setting  # noqa: E402
 
 LIMIT_S = 120
 TOUCH = "import os, sys\nopen(os.path.join(sys.argv[1], os.environ['RANK']), 'w').close()\n"
@@ -37,9 +41,8 @@ class Place:
         return self.path(name)
 
     def environment(self, variables=None):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "MUSTER_", "SLURM_", "TORCH"))}
-        for name in ("OMP_NUM_THREADS", "PYTHONUNBUFFERED"):
-            kept.pop(name, None)
+        kept = {k: v for k, v in os.environ.items() if not (is_setting(k) or k.startswith("MUSTER_"))}
+        kept.pop("PYTHONUNBUFFERED", None)
         kept["TMPDIR"] = self.temporary
         kept.update(variables or {})
         return kept

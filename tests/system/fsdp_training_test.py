@@ -10,10 +10,13 @@ import subprocess
 import sys
 import tempfile
 
+from jobs import forget_settings
+
 LIMIT_S = 540
 
 
 def main():
+    forget_settings()
     bin_dir, options = sys.argv[1], sys.argv[2:]
     least = 0 if "--max-steps=20" in options else 0.75
     if os.environ.get("MUSTER_FULL_TESTS"):

@@ -10,6 +10,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from job_settings import forget_settings  # noqa: E402
+
 LIMIT_S = 60
 SDK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../worker_sdk/python")
 
@@ -87,5 +90,6 @@ def get_health(path):
 
 def run_named(cases):
     """FILE.py BIN_DIR CASE, with CASE one of the functions named case_* of the file."""
+    forget_settings()
     with Job(sys.argv[1]) as job:
         cases["case_" + sys.argv[2]](job)

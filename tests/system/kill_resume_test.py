@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+from jobs import forget_settings
+
 LIMIT_S = 300
 TRAINERS = {"ddp_mnist": (2, ["--epochs=2", "--checkpoint-every=50"]),
             "fsdp_mlp": (4, ["--epochs=2", "--checkpoint-every=20", "--hidden-dim=256"])}
@@ -79,6 +81,7 @@ def run(options, folder, kill_after_s=None, rank=0):
 
 
 def main():
+    forget_settings()
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("trainer", choices=TRAINERS)

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 
-from netns_lab import Lab
+from netns_lab import Lab  # it finds tests/support
+from job_settings import forget_settings
 
 QUICK = ("--rdzv-conf=join_timeout=60,last_call_timeout=500ms,closed_grace=200ms,settle_window=200ms,"
          "first_step_timeout=0")  # the workers of these tests tell of no step
@@ -55,6 +56,7 @@ def real_network_only(lab):
 
 def main(scenarios):
     bin_dir, scenario = sys.argv[1:3]
+    forget_settings()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the lab is taken down
     with Lab(bin_dir) as lab:
         scenarios["scenario_" + scenario](lab)

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import threading
 
+from jobs import forget_settings
+
 IDLE = 500
 STEPS = 100 if os.environ.get("MUSTER_SANITIZER") else 938  # either is longer than what the strangers do
 NOISE = {
@@ -44,6 +46,7 @@ def disturb(port, kept):
 
 
 def main(programs):
+    forget_settings()
     with tempfile.TemporaryDirectory() as folder:
         job = subprocess.Popen(
             [f"{programs}/muster", "--standalone", "--nproc-per-node=2", f"--log-dir={folder}/logs",
