@@ -155,6 +155,18 @@ def expect_drained(run):
     assert set(drained) <= set(resumed), f"saved at {drained}, resumed from {resumed}"
 
 
+@sentence("expect a drained step that was not saved")
+def expect_drained_unsaved(run):
+    """The workers were asked to save and could not, and the next round went on from an earlier step."""
+    events = [event for _, event in run.metrics() if event["event"] in ("drained", "resumed")]
+    drained = [place for place, event in enumerate(events) if event["event"] == "drained" and not event["saved"]]
+    assert drained, "every step was saved on request"
+    for place in drained:
+        step, later = events[place]["step"], events[place + 1:]
+        assert later and later[0]["event"] == "resumed", f"nobody went on after step {step}, which was not saved"
+        assert later[0]["step"] < step, f"step {step} was not saved, and yet {later[0]['step']} was resumed"
+
+
 @sentence("expect a skipped checkpoint")
 def expect_skipped(run):
     """The trainer found it damaged, said so, and took the one before."""

@@ -169,6 +169,22 @@ class Exits(Told):
         self.assertEqual(proof_truth.failures_of("n2", 0, 60, rounds, hits.hits(run)), 0)
 
 
+class Drained(unittest.TestCase):
+    """A save that was asked for and failed costs the steps since the last checkpoint."""
+
+    def check(self, *events):
+        metrics = [(0.0, dict(zip(("event", "step", "saved"), event))) for event in events]
+        expectations.expect_drained_unsaved(types.SimpleNamespace(metrics=lambda: metrics))
+
+    def test_what_was_not_saved_has_to_be_resumed_from_an_earlier_step(self):
+        self.check(("step", 50), ("drained", 50, False), ("resumed", 40))
+        for events, why in (([("drained", 50, True), ("resumed", 50)], "every step was saved on request"),
+                            ([("drained", 50, False)], "nobody went on after step 50"),
+                            ([("drained", 50, False), ("resumed", 50)], "step 50 was not saved, and yet 50 was resumed")):
+            with self.assertRaisesRegex(AssertionError, why):
+                self.check(*events)
+
+
 class FirstFailure(unittest.TestCase):
     """All who lived have to tell of it."""
 
