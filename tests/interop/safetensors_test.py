@@ -44,7 +44,7 @@ def main(programs, python):
                         f"{programs}/fsdp_mlp", "--hidden-dim=24", "--layers=3", "--max-steps=20",
                         f"--checkpoint-dir={folder}/ckpt", f"--export={folder}/exported.safetensors"],
                        check=True, timeout=120, stdout=subprocess.DEVNULL)
-        (newest,) = glob.glob(f"{folder}/ckpt/step-*20")
+        (newest,) = glob.glob(f"{folder}/ckpt/step-*20-generation-*")
         assert len(glob.glob(f"{newest}/part-*")) == 2, os.listdir(newest)
         for name, options in (("whole", []), ("model", ["--prefix=model."])):
             subprocess.run([f"{programs}/muster_checkpoint", "consolidate", f"{folder}/ckpt",

@@ -141,11 +141,11 @@ TEST_F(DdpMnist, ADamagedCheckpointIsSkippedWithItsReason) {
 }
 
 TEST_F(DdpMnist, NoUsableCheckpointIsAPermanentErrorAndNothingIsOverwritten) {
-  std::filesystem::create_directories(checkpoints() / "step-000000000010");
+  std::filesystem::create_directories(checkpoints() / "step-000000000010-generation-1-round-0");
   TrainerProcess trainer(folder_.path(), with_checkpoints("none"));
   EXPECT_EQ(trainer.exit_code(), 2);
-  EXPECT_THAT(trainer.errors(), HasSubstr("step-000000000010"));
-  EXPECT_TRUE(std::filesystem::exists(checkpoints() / "step-000000000010"));
+  EXPECT_THAT(trainer.errors(), HasSubstr("step-000000000010-generation-1-round-0"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoints() / "step-000000000010-generation-1-round-0"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
 }
 

@@ -16,6 +16,7 @@
 namespace muster::worker {
 namespace {
 
+using test::named;
 using test::TemporaryFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -83,7 +84,7 @@ TEST(Checkpoint, TheNewestIsLoadedWithItsFacts) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->step, 10);
   EXPECT_EQ(loaded->facts.at("position"), "100");
-  EXPECT_EQ(loaded->path, folder.path() / "a" / "b" / "step-000000000010");
+  EXPECT_EQ(loaded->path, folder.path() / "a" / "b" / named(10));
   EXPECT_TRUE(loaded->skipped.empty());
   EXPECT_TRUE(model.holds(10));
 }
@@ -93,7 +94,7 @@ TEST(Checkpoint, OnlyTheLastAreKept) {
   CheckpointStore store(folder.path(), {.keep_last = 2});
   Model model;
   for (std::int64_t step : {1, 2, 3, 4}) save(store, model, step);
-  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000003", "step-000000000004"));
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre(named(3), named(4)));
   EXPECT_THROW(CheckpointStore(folder.path(), {.keep_last = 0}), std::invalid_argument);
 }
 
@@ -102,7 +103,7 @@ TEST(Checkpoint, ASaveNeverPrunesItself) {
   CheckpointStore store(folder.path(), {.keep_last = 1});
   Model model;
   save(store, model, 400);
-  fs::resize_file(part_of(folder.path(), "step-000000000400"), 10);
+  fs::resize_file(part_of(folder.path(), named(400)), 10);
   save(store, model, 250);
   EXPECT_EQ(store.load_newest(model.tensors())->step, 250);
 }
@@ -117,7 +118,7 @@ TEST(Checkpoint, TheSameStepAgainReplacesIt) {
   model.set(0);
   ASSERT_TRUE(store.load_newest(model.tensors()));
   EXPECT_TRUE(model.holds(77));
-  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000005"));
+  EXPECT_THAT(names(folder.path()), ElementsAre(named(5)));
 }
 
 TEST(Checkpoint, WhatOlderRunsLeftGoesOnceANewerOneHasSavedAndWhatANewerOneWritesStays) {
@@ -132,7 +133,7 @@ TEST(Checkpoint, WhatOlderRunsLeftGoesOnceANewerOneHasSavedAndWhatANewerOneWrite
   const auto newer = folder.path() / ".tmp-step-000000000009-run-4";
   fs::create_directories(newer);
   save(store, model, 4);
-  EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-000000000004", newer.filename().string()));
+  EXPECT_THAT(names(folder.path()), UnorderedElementsAre(named(4, 3), newer.filename().string()));
 }
 
 // Until one of them has saved, nothing else tells them apart: a daemon that lost its memory counts its rounds anew.
@@ -157,7 +158,7 @@ TEST(Checkpoint, OtherNamesAreLeftAlone) {
     fs::create_directory(folder.path() / name);
   save(store, model, 1);
   EXPECT_THAT(names(folder.path()), UnorderedElementsAre("step-7", "step-000000000009x", "notes", ".tmp-mine",
-                                                         "step-00000000000000009", "step-000000000001"));
+                                                         "step-00000000000000009", named(1)));
   EXPECT_EQ(store.load_newest(model.tensors())->step, 1);
 }
 
@@ -167,14 +168,14 @@ TEST(Checkpoint, ATruncatedOneIsSkippedAndNamed) {
   Model model;
   save(store, model, 200);
   save(store, model, 400);
-  const auto part = part_of(folder.path(), "step-000000000400");
+  const auto part = part_of(folder.path(), named(400));
   const auto whole = fs::file_size(part);
   fs::resize_file(part, 123);
   const auto loaded = store.load_newest(model.tensors());
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->step, 200);
   EXPECT_TRUE(model.holds(200));
-  EXPECT_THAT(loaded->skipped, ElementsAre("step-000000000400: part-00000-of-00001.safetensors has 123 of " +
+  EXPECT_THAT(loaded->skipped, ElementsAre(named(400) + ": part-00000-of-00001.safetensors has 123 of " +
                                            std::to_string(whole) + " bytes"));
 }
 
@@ -185,7 +186,7 @@ TEST(Checkpoint, AMissingFileIsSkippedAndNamed) {
     Model model;
     save(store, model, 1);
     save(store, model, 2);
-    fs::remove(folder.path() / "step-000000000002" / file);
+    fs::remove(folder.path() / named(2) / file);
     const auto loaded = store.load_newest(model.tensors());
     ASSERT_TRUE(loaded);
     EXPECT_EQ(loaded->step, 1);
@@ -199,8 +200,7 @@ TEST(Checkpoint, AFlippedByteAnywhereIsSeen) {
   Model model(8);
   save(store, model, 1);
   save(store, model, 2);
-  for (const auto& path :
-       {part_of(folder.path(), "step-000000000002"), folder.path() / "step-000000000002" / "index.json"}) {
+  for (const auto& path : {part_of(folder.path(), named(2)), folder.path() / named(2) / "index.json"}) {
     const auto whole = test::read_file(path);
     for (std::size_t i = 0; i < whole.size(); i += 7) {  // hits every region: lengths, headers, data
       auto damaged = whole;
@@ -227,7 +227,7 @@ TEST(Checkpoint, ALeftoverOfAnotherModelIsSkippedAndNamed) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->step, 1);
   EXPECT_THAT(loaded->skipped,
-              ElementsAre("step-000000000002: of another model: tensor 'w' has shape [9], here [8]"));
+              ElementsAre(named(2) + ": of another model: tensor 'w' has shape [9], here [8]"));
 }
 
 TEST(Checkpoint, NoneUsableIsAnErrorAndNothingIsTouched) {
@@ -237,13 +237,13 @@ TEST(Checkpoint, NoneUsableIsAnErrorAndNothingIsTouched) {
   Model other(3);
   save(store, model, 1);
   save(store, other, 2);
-  fs::resize_file(part_of(folder.path(), "step-000000000001"), 0);
+  fs::resize_file(part_of(folder.path(), named(1)), 0);
   model.set(42);
   const auto before = names(folder.path());
   const auto error = message([&] { (void)store.load_newest(model.tensors()); });
   EXPECT_THAT(error, HasSubstr("none of its 2 checkpoints can be used"));
-  EXPECT_THAT(error, HasSubstr("step-000000000001: part-00000-of-00001.safetensors has 0 of"));
-  EXPECT_THAT(error, HasSubstr("step-000000000002: of another model"));
+  EXPECT_THAT(error, HasSubstr(named(1) + ": part-00000-of-00001.safetensors has 0 of"));
+  EXPECT_THAT(error, HasSubstr(named(2) + ": of another model"));
   EXPECT_EQ(names(folder.path()), before);
   EXPECT_TRUE(model.holds(42)) << "the caller's memory is only written from a whole checkpoint";
 }
@@ -256,17 +256,20 @@ TEST(Checkpoint, AReasonThatSeveralHaveIsGivenOnceAfterTheAdvice) {
   save(store, other, 1);
   save(store, other, 2);
   save(store, model, 3);
-  fs::resize_file(part_of(folder.path(), "step-000000000003"), 0);
+  fs::resize_file(part_of(folder.path(), named(3)), 0);
   auto error = message([&] { (void)store.load_newest(model.tensors()); });
-  EXPECT_THAT(error, testing::StartsWith(folder.path().string() +
-                                         ": none of its 3 checkpoints can be used; move the folder away to "
-                                         "start from the beginning (step-000000000003: part-00000-of-"));
-  EXPECT_THAT(error, testing::EndsWith("; step-000000000002, step-000000000001: of another model: "
+  EXPECT_THAT(error, testing::StartsWith(
+                         folder.path().string() +
+                         ": none of its 3 checkpoints can be used; move the folder away to "
+                         "start from the beginning (step-000000000003-generation-1-round-0: part-00000-of-"));
+  EXPECT_THAT(error, testing::EndsWith("; step-000000000002-generation-1-round-0, "
+                                       "step-000000000001-generation-1-round-0: of another model: "
                                        "tensor 'w' has shape [3], here [64])"));
   save(store, other, 4);
   save(store, other, 5);
   EXPECT_THAT(message([&] { (void)store.load_newest(model.tensors()); }),
-              HasSubstr("(step-000000000005 to step-000000000001, 4 of them: of another model: "));
+              HasSubstr("(step-000000000005-generation-2-round-0 to step-000000000001-generation-1-round-0, "
+                        "4 of them: of another model: "));
 }
 
 TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
@@ -274,7 +277,7 @@ TEST(Checkpoint, PartsOfSeveralWritersAreOneCheckpoint) {
   Model model;
   model.set(6);
   const auto tensors = model.tensors();
-  const auto place = folder.path() / "step-000000000006";
+  const auto place = folder.path() / named(6);
   fs::create_directory(place);
   CheckpointIndex index{.step = 6, .facts = {}, .parts = {}, .tensors = {}};
   for (std::size_t part : {0UL, 1UL}) {
@@ -343,7 +346,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOldCheckpointAndNoLitter) {
     EXPECT_THAT(message([&] { save(store, model, 2); }), HasSubstr("part-00000-of-00001.safetensors: "));
     EXPECT_THAT(message([&] { save(store, model, 3); }), HasSubstr("(EFBIG)"));
   }
-  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000001"));
+  EXPECT_THAT(names(folder.path()), ElementsAre(named(1)));
   ASSERT_EQ(store.load_newest(model.tensors())->step, 1);
   EXPECT_TRUE(model.holds(1));
   save(store, model, 4);

@@ -13,6 +13,7 @@
 namespace muster::worker {
 namespace {
 
+using test::named;
 using test::ShardedState;
 using test::Sharing;
 using testing::AllOf;
@@ -34,7 +35,7 @@ class CheckpointTool : public testing::Test {
   }
   fs::path checkpoints() const { return folder_.path() / "checkpoints"; }
   void damage_newest() const {
-    const auto part = checkpoints() / "step-000000000008/part-00001-of-00002.safetensors";
+    const auto part = checkpoints() / named(8, 2) / "part-00001-of-00002.safetensors";
     fs::resize_file(part, fs::file_size(part) - 1);
   }
   /// Exit code of the program itself.
@@ -54,22 +55,22 @@ TEST_F(CheckpointTool, InspectTellsWhatIsInTheNewest) {
               AllOf(HasSubstr("step 8, 2 parts, 19"), HasSubstr("fact    epoch = 3\n"),
                     HasSubstr("tensor  model.weight  F32 [7, 3]  part 0 rows 0-3, part 1 rows 4-6\n"),
                     HasSubstr("tensor  count  F32 []  part 0\n")));
-  EXPECT_THAT(inspect_checkpoint(checkpoints() / "step-000000000007"), HasSubstr("step 7"));
+  EXPECT_THAT(inspect_checkpoint(checkpoints() / named(7)), HasSubstr("step 7"));
 }
 
 TEST_F(CheckpointTool, VerifyNamesTheDamagedOne) {
   EXPECT_EQ(run("verify " + checkpoints().string()), 0);
   damage_newest();
   EXPECT_EQ(run("verify " + checkpoints().string()), 1);
-  EXPECT_THAT(out(), AllOf(HasSubstr("step-000000000008: NOT USABLE: part-00001-of-00002.safetensors has "),
-                           HasSubstr("step-000000000007: whole, 2 parts, ")));
+  EXPECT_THAT(out(), AllOf(HasSubstr(named(8, 2) + ": NOT USABLE: part-00001-of-00002.safetensors has "),
+                           HasSubstr(named(7) + ": whole, 2 parts, ")));
 }
 
 TEST_F(CheckpointTool, ConsolidateMakesOneFileOfTheNewestWhole) {
   damage_newest();
   const auto file = folder_.path() / "all.safetensors";
   ASSERT_EQ(run("consolidate " + checkpoints().string() + " " + file.string()), 0) << err();
-  EXPECT_THAT(err(), HasSubstr("skipped " + (checkpoints() / "step-000000000008").string() + ": part-00001"));
+  EXPECT_THAT(err(), HasSubstr("skipped " + (checkpoints() / named(8, 2)).string() + ": part-00001"));
   ShardedState expected(0, 1, Sharing::split);
   expected.set(7);
   const auto read = read_safetensors(file);
@@ -92,11 +93,11 @@ TEST_F(CheckpointTool, ConsolidateTakesAPrefixAndCutsItOff) {
 }
 
 TEST_F(CheckpointTool, ConsolidateReplacesNeitherADeviceNorAPartOfACheckpoint) {
-  const auto part = checkpoints() / "step-000000000008/part-00001-of-00002.safetensors";
+  const auto part = checkpoints() / named(8, 2) / "part-00001-of-00002.safetensors";
   const auto before = test::read_file(part);
   fs::create_symlink(part, folder_.path() / "link");
   for (const auto& inside : {part, folder_.path() / "link", part.parent_path() / "all.safetensors",
-                             checkpoints() / "./step-000000000007/index.json"}) {
+                             checkpoints() / "." / named(7) / "index.json"}) {
     EXPECT_EQ(run("consolidate " + checkpoints().string() + " " + inside.string()), 1) << inside;
     EXPECT_THAT(err(), AllOf(HasSubstr(inside.string() + ": lies in the checkpoint "),
                              HasSubstr("; expected a file outside of checkpoints\n")));

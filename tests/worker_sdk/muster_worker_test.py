@@ -269,9 +269,46 @@ class CheckpointsTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "rank 0 cannot load from .*: ZeroDivisionError: "):
             checkpoints.load(read, Dist(1))
 
-    def test_to_keep_none_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "keep=0: expected 1 or more"):
-            self.begin(1, keep=0)
+    def test_a_number_to_keep_that_is_none_is_refused(self):
+        for keep in (0, -1, "2", 2.0, True, None):
+            with self.assertRaisesRegex(ValueError, f"keep={keep!r}: expected an int of 1 or more"):
+                self.begin(1, keep=keep)
+
+    def test_what_cannot_be_removed_is_told_once_and_is_no_failure_of_the_save(self):
+        checkpoints = self.begin(1, keep=1)
+        first = self.save(checkpoints, 1)
+        (self.folder / ".tmp-begun-run-1").mkdir()  # which no unlink() removes
+        told = io.StringIO()
+        with redirect_stderr(told):
+            second = self.save(checkpoints, 2)
+            third = self.save(checkpoints, 3)
+        self.assertRegex(told.getvalue(), r"^.*step-0+2-\S+: saved, but what is no longer needed cannot be removed: .*\.tmp-begun-run-1'\n$")
+        self.assertEqual([path.exists() for path in (first, second, third)], [False, False, True])
+
+    def test_D3_one_that_is_superseded_in_the_middle_of_a_save_is_told_so_and_leaves_nothing_of_it(self):
+        for number, moment in enumerate(("write", "fsync", "replace", "sync of the folder")):
+            self.folder = self.folder.parent / f"moment-{number}"
+            older = self.begin(1)
+            self.save(older, 100)
+            newer = self.begin(2)
+            calls = []
+
+            def before(name, call):
+                def called(*given):
+                    calls.append(name)
+                    if name == moment and calls.count(name) == 1:
+                        self.save(newer, 50)
+                    return call(*given)
+                return called
+
+            replaced = {"fsync": os.fsync, "replace": os.replace}
+            with mock.patch.multiple(os, **{name: before(name, call) for name, call in replaced.items()}), \
+                    mock.patch.object(muster_worker, "_sync_folder", before("sync of the folder", muster_worker._sync_folder)), \
+                    self.assertRaises(muster_worker.SupersededError, msg=moment):
+                older.save(500, before("write", lambda file: file.write(b"x")))
+            self.assertIn(moment, calls)
+            self.assertFalse([name for name in self.names() if "500" in name], moment)
+            self.assertIn("-000000000050-generation-2-", newer.newest_first()[0].name)
 
 
 if __name__ == "__main__":

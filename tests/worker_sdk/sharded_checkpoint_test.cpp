@@ -15,6 +15,7 @@
 namespace muster::worker {
 namespace {
 
+using test::named;
 using test::ShardedState;
 using test::Sharing;
 using test::TemporaryFolder;
@@ -36,8 +37,7 @@ void save(const fs::path& folder, int size, Sharing sharing, std::int64_t step) 
     ShardedCheckpoint checkpoint(folder, {}, group, state.slices());
     const auto outcome = checkpoint.save(step, {{"position", std::to_string(step * 10)}});
     EXPECT_EQ(outcome.error, "");
-    EXPECT_EQ(outcome.path.filename(),
-              "step-" + std::string(12 - std::to_string(step).size(), '0') + std::to_string(step));
+    EXPECT_EQ(outcome.path.filename(), named(step, checkpoint.lineage().generation));
   });
 }
 
@@ -80,7 +80,7 @@ TEST(ShardedCheckpoint, IsLoadedByAWorldOfAnySizeAndStrategyBitForBit) {
 TEST(ShardedCheckpoint, EachRankWritesItsPart) {
   const TemporaryFolder folder;
   save(folder.path(), 3, Sharing::split, 8);
-  EXPECT_THAT(names(folder.path() / "step-000000000008"),
+  EXPECT_THAT(names(folder.path() / named(8)),
               ElementsAre("index.json", "part-00000-of-00003.safetensors", "part-00001-of-00003.safetensors",
                           "part-00002-of-00003.safetensors"));
 }
@@ -140,11 +140,11 @@ TEST(ShardedCheckpoint, ATornOrAlteredPartIsSkippedWithItsReason) {
     const TemporaryFolder folder;
     save(folder.path(), 2, Sharing::split, 1);
     save(folder.path(), 3, Sharing::split, 2);
-    damage(folder.path() / "step-000000000002/part-00001-of-00003.safetensors", kind);
+    damage(folder.path() / named(2, 2) / "part-00001-of-00003.safetensors", kind);
     for (int size : {1, 2, 4})
       expect_loads(
           folder.path(), size, Sharing::split, 1,
-          ElementsAre(AllOf(testing::StartsWith("step-000000000002: "),
+          ElementsAre(AllOf(testing::StartsWith(named(2, 2) + ": "),
                             HasSubstr("part-00001-of-00003.safetensors"), HasSubstr(reasons[kind]))));
   }
 }
@@ -183,7 +183,7 @@ TEST(ShardedCheckpoint, NothingThereIsNoErrorAndNoneUsableIsOneOnEveryRank) {
   };
   on_ranks(2, load);
   save(folder.path() / "x", 2, Sharing::split, 3);
-  fs::resize_file(folder.path() / "x/step-000000000003/index.json", 20);
+  fs::resize_file(folder.path() / "x" / named(3) / "index.json", 20);
   EXPECT_THAT(test::errors_of_ranks(2, load), Each(AllOf(HasSubstr("none of its 1 checkpoints can be used"),
                                                          HasSubstr("index.json: damaged"))));
 }
@@ -246,7 +246,7 @@ TEST(ShardedCheckpoint, AFullDiskIsToldOnEveryRankAndLeavesTheOldOne) {
       }
     });
   }
-  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000001"));
+  EXPECT_THAT(names(folder.path()), ElementsAre(named(1)));
   expect_loads(folder.path(), 2, Sharing::split, 1);
 }
 
@@ -326,8 +326,7 @@ TEST(ShardedCheckpoint, RanksThatSaveDifferentStepsAreNamedAndNothingIsPublished
     EXPECT_EQ(outcome->error, expected);
     group.barrier()->wait();
     if (group.rank() == 0) {
-      EXPECT_THAT(names(folder.path()),
-                  testing::UnorderedElementsAre("step-000000000004", ".tmp-begun-run-2"));
+      EXPECT_THAT(names(folder.path()), testing::UnorderedElementsAre(named(4), ".tmp-begun-run-2"));
     }
     group.barrier()->wait();
     EXPECT_EQ(checkpoint.save(7, {{"position", "70"}}).error, "");
@@ -350,7 +349,7 @@ TEST(ShardedCheckpoint, D3_AnOlderRunNeitherRemovesWhatANewerOneIsWritingNorKeep
     EXPECT_EQ(newer.finish()->error, "");
     EXPECT_TRUE(older.save(6, {}).superseded);
   });
-  EXPECT_THAT(names(folder.path()), testing::UnorderedElementsAre("step-000000000004", "step-000000000005"));
+  EXPECT_THAT(names(folder.path()), testing::UnorderedElementsAre(named(4), named(5, 3)));
 }
 
 TEST(ShardedCheckpoint, ASaveThatANewerRunsTookAwayIsToldAsSuperseded) {
@@ -367,7 +366,7 @@ TEST(ShardedCheckpoint, ASaveThatANewerRunsTookAwayIsToldAsSuperseded) {
     EXPECT_TRUE(outcome->superseded) << outcome->error;
     EXPECT_THAT(outcome->error, HasSubstr("has taken over from this one's checkpoints and saved step 5"));
   });
-  EXPECT_THAT(names(folder.path()), ElementsAre("step-000000000005"));
+  EXPECT_THAT(names(folder.path()), ElementsAre(named(5, 2)));
 }
 
 TEST(ShardedCheckpoint, ASaveThatNobodyFinishedIsNoCheckpoint) {

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "worker_sdk/src/checkpoint_folder.hpp"
+
 namespace muster::worker::test {
 
 class TemporaryFolder {
@@ -29,6 +31,11 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// As a run of that generation names it, whose launcher told no round.
+inline std::string named(std::int64_t step, std::int64_t generation = 1) {
+  return step_name(step, {.generation = generation});
+}
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -154,9 +154,9 @@ class Checkpoints:
         """`launch_round` is Worker.round; the newest `keep` (1 or more) files stay. Makes the folder; raises OSError,
         ValueError."""
         _refuse_unless_number("launch_round", launch_round)
-        if keep < 1:
-            raise ValueError(f"keep={keep}: expected 1 or more, since what is being replaced must not be the last")
-        self._folder, self._keep, self._suffix = pathlib.Path(folder), keep, suffix
+        if type(keep) is not int or keep < 1:
+            raise ValueError(f"keep={keep!r}: expected an int of 1 or more, since what is being replaced must not be the last")
+        self._folder, self._keep, self._suffix, self._told = pathlib.Path(folder), keep, suffix, False
         self._folder.mkdir(parents=True, exist_ok=True)
         self.run = (self._claim(), launch_round)
 
@@ -199,7 +199,8 @@ class Checkpoints:
     def save(self, step: int, write: "Callable[[BinaryIO], object]") -> pathlib.Path:
         """Has `write` fill a new file, which is whole and on disk when this returns; older ones than `keep` are removed.
         Raises ValueError for a step that is none (0 to 999999999999); SupersededError; OSError, or what `write` raises:
-        then all that was saved before is still there. (PyTorch 1 ends the process if it finds the disk full: let it save
+        then all that was saved before is still there. What cannot be removed is told once on stderr, since it changes
+        nothing of what is saved. (PyTorch 1 ends the process if it finds the disk full: let it save
         to an io.BytesIO, and write that.)"""
         _refuse_unless_number("step", step, _MAX_STEP)
         self._refuse_if_superseded()
@@ -212,16 +213,24 @@ class Checkpoints:
                 os.fsync(file.fileno())
             self._refuse_if_superseded()
             os.replace(unfinished, path)
-        except BaseException:
-            self._remove_what_is_unfinished()
+            _sync_folder(self._folder)
+        except BaseException as error:
+            self._remove(self._unfinished)
+            if isinstance(error, FileNotFoundError):
+                self._refuse_if_superseded()  # who has saved since has removed what this one was writing
             raise
-        _sync_folder(self._folder)
-        for _, old in [found for found in self._found() if found[0] <= (*self.run, step)][self._keep:]:
-            old.unlink(missing_ok=True)
-        self._remove_what_is_unfinished()
-        for generation, note in self._begun():
-            if generation <= self.run[0]:
-                note.unlink(missing_ok=True)
+        try:
+            self._refuse_if_superseded()
+        except SupersededError:  # since the look before
+            self._remove(lambda: [path])
+            raise
+        except OSError:
+            pass  # told below: what clears up has to look there, too
+        in_the_way = [trouble for trouble in map(self._remove, (self._own_and_older_notes, self._unfinished,
+                                                                lambda: self._beyond_those_kept(step))) if trouble]
+        if in_the_way and not self._told:
+            self._told = True
+            print(f"{path}: saved, but what is no longer needed cannot be removed: {in_the_way[0]}", file=sys.stderr)
         return path
 
     def _claim(self) -> int:
@@ -257,11 +266,30 @@ class Checkpoints:
             raise SupersededError(f"{self._folder}: round {launch_round} has taken over from these checkpoints and saved "
                                   f"{path.name if path else ''}; what round {self.run[1]} computes counts no longer")
 
-    def _remove_what_is_unfinished(self) -> None:
-        """By this run or an older one: it may be what leaves the disk no room."""
-        for key, path in self._found(".new"):
-            if key[:2] <= self.run:
+    @staticmethod
+    def _remove(listed: "Callable[[], list[pathlib.Path]]") -> "OSError | None":
+        """As far as it can be; what is in the way first."""
+        first = None
+        try:
+            paths = listed()
+        except OSError as error:
+            return error
+        for path in paths:
+            try:
                 path.unlink(missing_ok=True)
+            except OSError as error:
+                first = first or error
+        return first
+
+    def _own_and_older_notes(self) -> "list[pathlib.Path]":
+        return [note for generation, note in self._begun() if generation <= self.run[0]]
+
+    def _beyond_those_kept(self, step: int) -> "list[pathlib.Path]":
+        return [path for key, path in self._found() if key <= (*self.run, step)][self._keep:]
+
+    def _unfinished(self) -> "list[pathlib.Path]":
+        """By this run or an older one: it may be what leaves the disk no room."""
+        return [path for key, path in self._found(".new") if key[:2] <= self.run]
 
 
 def join() -> Worker:

@@ -1,12 +1,18 @@
 #include "muster/worker/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
+#include <exception>
 #include <utility>
+#include <vector>
 
 #include "worker_sdk/src/checkpoint_folder.hpp"
 #include "worker_sdk/src/checkpoint_reader.hpp"
 #include "worker_sdk/src/files.hpp"
+#include "worker_sdk/src/group_texts.hpp"
+#include "worker_sdk/src/rank_names.hpp"
 #include "worker_sdk/src/safetensors_file.hpp"
 
 namespace muster::worker {
@@ -40,12 +46,59 @@ LoadedCheckpoint load(const fs::path& checkpoint, std::int64_t step, std::span<c
   return {.step = step, .facts = index.facts, .path = checkpoint, .lineage = index.lineage, .skipped = {}};
 }
 
+/// The same on every rank, or every rank throws.
+void check_same_tensors(std::span<const TensorRef> tensors, ProcessGroup& group) {
+  std::string own;
+  for (const auto& tensor : tensors)
+    own += fmt::format("{} {}{} {}\n", tensor.name.size(), tensor.name, name_of(tensor.type),
+                       fmt::join(tensor.shape, ","));
+  const bool same = broadcast_text(group, own, 0) == own;
+  std::vector<std::int64_t> others(static_cast<std::size_t>(group.size()));
+  others[static_cast<std::size_t>(group.rank())] = same ? 0 : 1;
+  group.all_reduce(buffer_of(std::span(others)), ReduceOp::sum)->wait();
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < others.size(); ++rank)
+    if (others[rank] != 0) ranks.push_back(static_cast<int>(rank));
+  if (!ranks.empty())
+    throw std::invalid_argument(
+        fmt::format("{} {} tensors of other names, types or shapes than rank 0: all ranks must load the same",
+                    ranks_text(ranks), ranks.size() == 1 ? "has" : "have"));
+}
+
+/// Rank 0's, on every rank.
+std::optional<LoadedCheckpoint> broadcast_loaded(ProcessGroup& group,
+                                                 const std::optional<LoadedCheckpoint>& own) {
+  const auto loaded = own.value_or(LoadedCheckpoint{});
+  std::array<std::int64_t, 5> numbers{own ? 1 : 0, loaded.step, loaded.lineage.generation,
+                                      loaded.lineage.round, static_cast<std::int64_t>(loaded.facts.size())};
+  group.broadcast(buffer_of(std::span<std::int64_t>(numbers)), 0)->wait();
+  std::vector<std::string> texts{loaded.path.string(), loaded.lineage.job};
+  for (const auto& [name, value] : loaded.facts) texts.insert(texts.end(), {name, value});
+  texts.insert(texts.end(), loaded.skipped.begin(), loaded.skipped.end());
+  texts = broadcast_texts(group, texts, 0);
+  if (numbers[0] == 0) return std::nullopt;
+  LoadedCheckpoint theirs{.step = numbers[1],
+                          .facts = {},
+                          .path = texts[0],
+                          .lineage = {numbers[2], numbers[3], texts[1]},
+                          .skipped = {}};
+  std::size_t next = 2;
+  for (std::int64_t fact = 0; fact < numbers[4]; ++fact, next += 2)
+    theirs.facts[texts[next]] = texts[next + 1];
+  theirs.skipped.assign(texts.begin() + static_cast<std::ptrdiff_t>(next), texts.end());
+  return theirs;
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path folder, CheckpointOptions options)
     : folder_(std::move(folder)), options_(options) {
   if (options_.keep_last < 1)
     throw std::invalid_argument(fmt::format("keep_last {}: at least 1 is needed", options_.keep_last));
+}
+
+CheckpointStore::~CheckpointStore() {
+  if (lineage_) forget_run(folder_, *lineage_);  // it saves no more
 }
 
 fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> tensors, const Facts& facts) {
@@ -64,35 +117,65 @@ fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> ten
     return publish_checkpoint(temporary, folder_, index, options_.keep_last);
   } catch (const CheckpointError&) {
     remove_leftovers(folder_, lineage_->generation);
+    refuse_if_superseded(folder_, *lineage_);  // who has saved since has removed what this one was writing
     throw;
   }
 }
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const TensorRef> tensors) {
   std::vector<SkippedCheckpoint> skipped;
-  std::vector<std::int64_t> before;
+  std::vector<std::string> before;
   // A run that is being superseded may remove what this one is reading, for it has saved a newer one: looked at again.
   for (;;) {
     const auto found = checkpoints_in(folder_);
-    const auto steps = steps_of(found);
-    if (!steps.empty() && steps == before) {
+    const auto names = names_of(found);
+    if (!names.empty() && names == before) {
       forget_run(folder_, *std::exchange(lineage_, std::nullopt));
       throw none_usable(folder_, skipped);
     }
-    before = steps;
+    before = names;
     lineage_ = begin_run(folder_, found, options_, lineage_);
-    if (steps.empty()) return std::nullopt;
+    if (names.empty()) return std::nullopt;
     skipped.clear();
-    for (auto step : steps) {
+    for (const auto& [name, step, lineage] : found) {
       try {
-        auto loaded = load(folder_ / step_name(step), step, tensors);
+        auto loaded = load(folder_ / name, step, tensors);
         loaded.skipped = texts_of(skipped);
         return loaded;
       } catch (const CheckpointError& error) {
-        skipped.push_back({step, error.what()});
+        skipped.push_back({name, error.what()});
       }
     }
   }
+}
+
+std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const TensorRef> tensors,
+                                                             ProcessGroup& group) {
+  check_same_tensors(tensors, group);
+  std::optional<LoadedCheckpoint> loaded;
+  std::exception_ptr failure;
+  std::string error;
+  if (group.rank() == 0) {
+    try {
+      loaded = load_newest(tensors);
+    } catch (const std::exception& raised) {
+      failure = std::current_exception();
+      error = raised.what();
+    }
+  }
+  error = broadcast_text(group, error, 0);
+  if (failure) std::rethrow_exception(failure);
+  if (!error.empty()) throw CheckpointError(error);
+  loaded = broadcast_loaded(group, loaded);
+  if (!loaded) return loaded;
+  std::vector<std::shared_ptr<Work>> under_way;
+  for (const auto& tensor : tensors) {
+    if (tensor.count() == 0) continue;
+    const Buffer buffer{tensor.data, tensor.count(), tensor.type};
+    under_way.push_back(group.broadcast(buffer.named(tensor.name), 0));
+  }
+  for (auto& work : under_way) work->wait();
+  return loaded;
 }
 
 }  // namespace muster::worker

@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <limits>
 
 #include "base/endpoint.hpp"
@@ -21,41 +23,81 @@ namespace fs = std::filesystem;
 constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view of_run = "-run-";
-constexpr std::int64_t max_generation = std::numeric_limits<std::int64_t>::max() - 1;
+constexpr std::string_view of_generation = "-generation-";
+constexpr std::string_view of_round = "-round-";
+constexpr std::int64_t max_number = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr const char* index_name = "index.json";
 constexpr std::size_t max_named_steps = 3;  ///< of those that one reason keeps from use
+
+/// Nothing: it is none.
+std::optional<std::int64_t> number_in(std::string_view text, std::int64_t most = max_number) {
+  const auto number = parse_integer(std::string(text), 0, most);
+  if (!number) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
+}
 
 /// Nothing: it is no temporary name.
 std::optional<std::int64_t> generation_of(const std::string& name) {
   const auto place = name.rfind(of_run);
   if (!name.starts_with(temporary_prefix) || place == std::string::npos) return std::nullopt;
-  const auto generation = parse_integer(name.substr(place + of_run.size()), 0, max_generation);
-  if (!generation) return std::nullopt;
-  return static_cast<std::int64_t>(*generation);
+  return number_in(name.substr(place + of_run.size()));
 }
 
 std::string begun_name(std::int64_t generation) {
   return fmt::format("{}begun{}{}", temporary_prefix, of_run, generation);
 }
 
-/// Removes all but the `keep` newest up to `step`. One of a later step was not usable when this run was resumed, or is
-/// of a run that was superseded; it stays, because only its owner knows what it is worth, and it counts for nothing.
-void prune(const fs::path& folder, const std::vector<StoredCheckpoint>& newest_first, std::int64_t step,
-           std::int64_t generation, int keep) {
+std::string numbered(std::int64_t step) { return fmt::format("{}{:012}", step_prefix, step); }
+
+/// What clears up goes on over what is in its way, and tells the first of that.
+class ClearingUp {
+ public:
+  void attempt(const auto& call) {
+    try {
+      call();
+    } catch (const CheckpointError& error) {
+      if (why_.empty()) why_ = error.what();
+    }
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  std::string why_;
+};
+
+/// Under a name of this run's first, so that nobody finds half of it.
+void remove_checkpoint(const fs::path& folder, const StoredCheckpoint& doomed, std::int64_t generation) {
+  const auto aside = folder / temporary_name(doomed.step, generation);
+  if (rename_if_there(folder / doomed.name, aside)) remove_tree(aside);
+}
+
+/// Removes what the checkpoint `saved` replaces, and all but the `keep` newest up to its step. One of a later step was
+/// not usable when this run was resumed, or is of a run that was superseded; it stays, because only its owner knows
+/// what it is worth, and it counts for nothing.
+void prune(const fs::path& folder, const std::vector<StoredCheckpoint>& newest_first,
+           const StoredCheckpoint& saved, int keep, ClearingUp& clearing_up) {
   for (const auto& old : newest_first) {
-    if (old.step > step || keep-- > 0) continue;
-    const auto doomed = folder / temporary_name(old.step, generation);
-    rename_path(folder / step_name(old.step), doomed);
-    remove_tree(doomed);
+    if (old.step > saved.step) continue;
+    const bool is_replaced = old.step == saved.step && old.name != saved.name;
+    if (!is_replaced && keep-- > 0) continue;
+    clearing_up.attempt([&] { remove_checkpoint(folder, old, saved.lineage->generation); });
   }
 }
 
-/// What the folder holds once that one, too, is there.
-std::vector<StoredCheckpoint> with(std::vector<StoredCheckpoint> checkpoints, StoredCheckpoint saved) {
-  std::erase_if(checkpoints, [&](const auto& one) { return one.step == saved.step; });
-  checkpoints.push_back(std::move(saved));
-  sort_newest_first(checkpoints);
-  return checkpoints;
+void remove_leftovers(const fs::path& folder, std::int64_t generation, ClearingUp& clearing_up) {
+  std::vector<std::string> names;
+  clearing_up.attempt([&] { names = names_in(folder); });
+  for (const auto& name : names)
+    if (const auto left_by = generation_of(name);
+        left_by && *left_by <= generation && name != begun_name(generation))
+      clearing_up.attempt([&] { remove_tree(folder / name); });
+}
+
+/// Once for a process: the next save will most likely find it again.
+void tell_once(const fs::path& saved, const std::string& why) {
+  static std::atomic_flag told;
+  if (why.empty() || told.test_and_set()) return;
+  fmt::print(stderr, "{}: saved, but what is no longer needed cannot be removed: {}\n", saved.string(), why);
 }
 
 std::optional<Lineage> lineage_in(const fs::path& checkpoint) {
@@ -84,28 +126,42 @@ SupersededError superseded(const fs::path& folder, std::int64_t step, const Line
 
 void refuse_newer(const fs::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
                   const Lineage& own) {
-  for (const auto& found : checkpoints)
-    if (found.lineage && found.lineage->is_newer_than(own))
-      throw superseded(folder, found.step, *found.lineage, own);
+  for (const auto& found : checkpoints) {
+    if (!found.lineage || !found.lineage->is_newer_than(own)) continue;
+    throw superseded(folder, found.step, lineage_in(folder / found.name).value_or(*found.lineage), own);
+  }
 }
 
 }  // namespace
 
-std::string step_name(std::int64_t step) { return fmt::format("{}{:012}", step_prefix, step); }
+std::string step_name(std::int64_t step, const Lineage& lineage) {
+  return fmt::format("{}{}{}{}{}", numbered(step), of_generation, lineage.generation, of_round,
+                     lineage.round);
+}
 
 std::string temporary_name(std::int64_t step, std::int64_t generation) {
-  return fmt::format("{}{}{}{}", temporary_prefix, step_name(step), of_run, generation);
+  return fmt::format("{}{}{}{}", temporary_prefix, numbered(step), of_run, generation);
 }
 
 std::string temporary_mark_name(std::uint64_t number, std::int64_t generation) {
   return fmt::format("{}mark-{:016x}{}{}", temporary_prefix, number, of_run, generation);
 }
 
-std::optional<std::int64_t> step_of(const std::string& name) {
+std::optional<StoredCheckpoint> named_checkpoint(const std::string& name) {
+  const auto generation_at = name.find(of_generation);
+  const auto round_at = name.find(of_round);
   if (!name.starts_with(step_prefix)) return std::nullopt;
-  const auto step = parse_integer(name.substr(step_prefix.size()), 0, max_checkpoint_step);
-  if (!step || step_name(*step) != name) return std::nullopt;
-  return *step;
+  const auto step = number_in(name.substr(0, generation_at).substr(step_prefix.size()), max_checkpoint_step);
+  if (!step) return std::nullopt;
+  if (name == numbered(*step)) return StoredCheckpoint{name, *step, {}};
+  if (round_at == std::string::npos || generation_at > round_at) return std::nullopt;
+  const auto first = generation_at + of_generation.size();
+  const auto generation = number_in(name.substr(first, round_at - first));
+  const auto round = number_in(name.substr(round_at + of_round.size()));
+  if (!generation || !round) return std::nullopt;
+  const Lineage lineage{.generation = *generation, .round = *round};
+  if (name != step_name(*step, lineage)) return std::nullopt;
+  return StoredCheckpoint{name, *step, lineage};
 }
 
 void sort_newest_first(std::vector<StoredCheckpoint>& checkpoints) {
@@ -121,16 +177,20 @@ void sort_newest_first(std::vector<StoredCheckpoint>& checkpoints) {
 
 std::vector<StoredCheckpoint> checkpoints_in(const fs::path& folder) {
   std::vector<StoredCheckpoint> checkpoints;
-  for (const auto& name : names_in(folder))
-    if (const auto step = step_of(name)) checkpoints.push_back({*step, lineage_in(folder / name)});
+  for (const auto& name : names_in(folder)) {
+    auto found = named_checkpoint(name);
+    if (!found) continue;
+    if (!found->lineage) found->lineage = lineage_in(folder / name);
+    checkpoints.push_back(std::move(*found));
+  }
   sort_newest_first(checkpoints);
   return checkpoints;
 }
 
-std::vector<std::int64_t> steps_of(const std::vector<StoredCheckpoint>& checkpoints) {
-  std::vector<std::int64_t> steps;
-  for (const auto& one : checkpoints) steps.push_back(one.step);
-  return steps;
+std::vector<std::string> names_of(const std::vector<StoredCheckpoint>& checkpoints) {
+  std::vector<std::string> names;
+  for (const auto& one : checkpoints) names.push_back(one.name);
+  return names;
 }
 
 Lineage begin_run(const fs::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
@@ -161,15 +221,13 @@ void forget_run(const fs::path& folder, const Lineage& begun) {
 }
 
 void remove_leftovers(const fs::path& folder, std::int64_t generation) {
-  for (const auto& name : names_in(folder))
-    if (const auto left_by = generation_of(name);
-        left_by && *left_by <= generation && name != begun_name(generation))
-      remove_tree(folder / name);
+  ClearingUp without_a_word;
+  remove_leftovers(folder, generation, without_a_word);
 }
 
 std::vector<std::string> texts_of(const std::vector<SkippedCheckpoint>& skipped) {
   std::vector<std::string> texts;
-  for (const auto& one : skipped) texts.push_back(step_name(one.step) + ": " + one.why);
+  for (const auto& one : skipped) texts.push_back(one.name + ": " + one.why);
   return texts;
 }
 
@@ -181,7 +239,7 @@ CheckpointError none_usable(const fs::path& folder, const std::vector<SkippedChe
     const auto same = [&](const auto& reason) { return reason.first == one.why; };
     auto place = std::find_if(reasons.begin(), reasons.end(), same);
     if (place == reasons.end()) place = reasons.insert(place, {one.why, {}});
-    place->second.push_back(step_name(one.step));
+    place->second.push_back(one.name);
   }
   std::vector<std::string> texts;
   for (const auto& [why, names] : reasons)
@@ -220,26 +278,32 @@ void refuse_if_superseded(const fs::path& folder, const Lineage& own) {
 
 fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, const CheckpointIndex& index,
                             int keep_last) {
-  auto stored = checkpoints_in(folder);
-  refuse_newer(folder, stored, index.lineage);
+  const auto& own = index.lineage;
+  refuse_if_superseded(folder, own);
   sync_folder(temporary);
-  const auto place = folder / step_name(index.step);
+  const StoredCheckpoint saved{step_name(index.step, own), index.step, own};
+  const auto place = folder / saved.name;
   if (fs::exists(fs::symlink_status(place))) {
-    exchange_folders(temporary, place);
-    // Between the look and the exchange another run may have published.
-    if (const auto replaced = lineage_in(temporary); replaced && replaced->is_newer_than(index.lineage)) {
-      exchange_folders(temporary, place);
-      throw superseded(folder, index.step, *replaced, index.lineage);
-    }
+    exchange_folders(temporary, place);  // this run has saved the step before
   } else {
     rename_path(temporary, place);
   }
   sync_folder(folder);
-  remove_tree(temporary);  // what was replaced
-  prune(folder, with(std::move(stored), {index.step, index.lineage}), index.step, index.lineage.generation,
-        keep_last);
-  remove_leftovers(folder, index.lineage.generation);
-  forget_run(folder, index.lineage);  // its checkpoint tells of it
+
+  ClearingUp clearing_up;  // whose failures change nothing of what is saved
+  clearing_up.attempt([&] { remove_tree(temporary); });
+  std::vector<StoredCheckpoint> stored;
+  clearing_up.attempt([&] { stored = checkpoints_in(folder); });
+  try {
+    refuse_newer(folder, stored, own);
+  } catch (const SupersededError&) {  // since the look above
+    clearing_up.attempt([&] { remove_checkpoint(folder, saved, own.generation); });
+    throw;
+  }
+  forget_run(folder, own);  // its checkpoint tells of it
+  remove_leftovers(folder, own.generation, clearing_up);
+  prune(folder, stored, saved, keep_last, clearing_up);
+  tell_once(place, clearing_up.why());
   return place;
 }
 

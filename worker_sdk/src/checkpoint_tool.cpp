@@ -21,7 +21,7 @@ constexpr std::size_t piece_bytes = 4 << 20;
 std::vector<fs::path> checkpoints_at(const fs::path& path) {
   if (fs::exists(path / "index.json")) return {path};
   std::vector<fs::path> found;
-  for (auto step : steps_of(checkpoints_in(path))) found.push_back(path / step_name(step));
+  for (const auto& one : checkpoints_in(path)) found.push_back(path / one.name);
   if (found.empty())
     throw CheckpointError(
         path.string() + ": no checkpoint; expected a folder with an index.json, or one with step-* folders");

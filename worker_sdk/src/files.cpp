@@ -32,6 +32,8 @@ constexpr std::size_t cached_piece_bytes = 256 << 10;
 constexpr std::uint64_t disk_piece_bytes = 8 << 20;
 constexpr std::size_t direct_block_bytes = 4 << 20;
 
+constexpr int max_removals = 100;
+
 }  // namespace
 
 FileWriter::FileWriter(fs::path path, Through through, std::function<void()> between_blocks)
@@ -219,6 +221,13 @@ void rename_path(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(to, errno);
 }
 
+bool rename_if_there(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  const int error = errno;
+  if (error == ENOENT && !fs::exists(fs::symlink_status(from))) return false;
+  fail(to, error);
+}
+
 void exchange_folders(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
   // NFS knows no exchange: there `to` is absent for the time between two renames.
@@ -231,7 +240,10 @@ void exchange_folders(const fs::path& from, const fs::path& to) {
 
 void remove_tree(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(path, error);
+  int tries = max_removals;  // each ends at what somebody else has removed before
+  do {
+    fs::remove_all(path, error);
+  } while (error == std::errc::no_such_file_or_directory && --tries > 0);
   if (error) fail(path, error.value());
 }
 

@@ -89,9 +89,12 @@ void sync_folder(const std::filesystem::path& folder);
 /// With its parents; durable.
 void make_folder(const std::filesystem::path& folder);
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+/// False if there is no `from`.
+bool rename_if_there(const std::filesystem::path& from, const std::filesystem::path& to);
 /// Puts the folder `from` in the place of the folder `to`, which exists, and the other way round: in one step
 /// where the file system can.
 void exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Others may be removing it too.
 void remove_tree(const std::filesystem::path& path);
 /// The names in a folder, in no order. Nothing if there is no such folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);

@@ -87,12 +87,23 @@ PendingSave::Done PendingSave::write_part() {
     file.commit();
     return {{name, file.size_bytes(), file.checksum()}, {}};
   } catch (const CheckpointError& error) {
-    return {{}, of_this_rank(error.what())};
+    return failure(error);
   }
 }
 
 std::string PendingSave::of_this_rank(const std::string& error) const {
   return group_.size() == 1 ? error : fmt::format("rank {}: {}", group_.rank(), error);
+}
+
+/// Who has saved since has removed what this run was writing: then that is why.
+PendingSave::Done PendingSave::failure(const CheckpointError& error) const {
+  try {
+    refuse_if_superseded(task_.folder, task_.index.lineage);
+  } catch (const SupersededError& superseded) {
+    return {{}, superseded.what(), true};
+  } catch (const CheckpointError&) {  // the first one says more
+  }
+  return {{}, of_this_rank(error.what())};
 }
 
 PendingSave::Done PendingSave::publish() const {
@@ -101,16 +112,14 @@ PendingSave::Done PendingSave::publish() const {
     for (std::size_t part = 0; part < writers_.size(); ++part)
       if (auto missing = missing_part(task_.temporary, task_.index.parts[part], writers_[part]);
           !missing.empty()) {
-        refuse_if_superseded(task_.folder, task_.index.lineage);  // who has saved since has removed it
+        refuse_if_superseded(task_.folder, task_.index.lineage);
         return {{}, std::move(missing)};
       }
     write_index(task_.temporary, task_.index);
     publish_checkpoint(task_.temporary, task_.folder, task_.index, task_.keep_last);
     return {};
-  } catch (const SupersededError& error) {
-    return {{}, error.what(), true};
   } catch (const CheckpointError& error) {
-    return {{}, of_this_rank(error.what())};
+    return failure(error);
   }
 }
 
@@ -168,7 +177,7 @@ std::optional<SaveOutcome> PendingSave::advance() {
   }
   if (failure) return failed(first_error(), superseded);
   if (phase_ == Phase::publishing)
-    return SaveOutcome{task_.index.step, task_.folder / step_name(task_.index.step), {}};
+    return SaveOutcome{task_.index.step, task_.folder / step_name(task_.index.step, task_.index.lineage), {}};
   phase_ = Phase::publishing;
   done_.reset();
   if (group_.rank() == 0) {
@@ -196,10 +205,7 @@ void PendingSave::remove_what_was_written() {
   if (group_.rank() != 0) {
     fs::remove(task_.temporary, ignored);  // if nothing is left in it
   } else {
-    try {
-      remove_leftovers(task_.folder, task_.index.lineage.generation);
-    } catch (const CheckpointError&) {
-    }
+    remove_leftovers(task_.folder, task_.index.lineage.generation);
   }
   group_.barrier()->wait();
 }

@@ -52,6 +52,7 @@ class PendingSave {
 
   Done write_part();
   std::string of_this_rank(const std::string& error) const;
+  Done failure(const CheckpointError& error) const;
   Done publish() const;
   void ask();
   std::optional<SaveOutcome> take_answer();

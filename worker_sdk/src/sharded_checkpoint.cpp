@@ -85,7 +85,7 @@ struct ShardedCheckpoint::Impl {
   void agree();
   std::vector<TensorRef> own_rows() const;
   std::string why_not_shared() const;
-  std::vector<std::int64_t> look();
+  std::vector<std::string> look();
   void forget();
   [[noreturn]] void give_up(const CheckpointError& error);
   SaveTask task(std::int64_t step, const Facts& facts) const;
@@ -97,9 +97,9 @@ struct ShardedCheckpoint::Impl {
   std::vector<NeededPart> parts_needed(const CheckpointReader& reader) const;
   std::string open(CheckpointReader& reader, const std::vector<NeededPart>& needed) const;
   std::string read(CheckpointReader& reader, const std::vector<NeededPart>& needed) const;
-  std::optional<LoadedCheckpoint> load(std::int64_t step, const std::string& index_text,
+  std::optional<LoadedCheckpoint> load(const std::string& name, const std::string& index_text,
                                        const FactsCheck& refuse, std::string& why_not);
-  std::optional<LoadedCheckpoint> load_first(const std::vector<std::int64_t>& steps, const FactsCheck& refuse,
+  std::optional<LoadedCheckpoint> load_first(const std::vector<std::string>& names, const FactsCheck& refuse,
                                              std::vector<SkippedCheckpoint>& skipped);
 };
 
@@ -142,7 +142,7 @@ SaveTask ShardedCheckpoint::Impl::task(std::int64_t step, const Facts& facts) co
 }
 
 /// What rank 0 sees in the folder, newest first; with it this run's place among those that saved there is settled.
-std::vector<std::int64_t> ShardedCheckpoint::Impl::look() {
+std::vector<std::string> ShardedCheckpoint::Impl::look() {
   std::vector<StoredCheckpoint> found;
   Lineage next{.job = told_text("TORCHELASTIC_RUN_ID")};
   std::string error;
@@ -153,15 +153,12 @@ std::vector<std::int64_t> ShardedCheckpoint::Impl::look() {
     });
   error = broadcast_text(group, error, 0);
   if (!error.empty()) throw CheckpointError(error);
-  auto steps = steps_of(found);
-  std::array<std::int64_t, 3> numbers{static_cast<std::int64_t>(steps.size()), next.generation, next.round};
+  std::array<std::int64_t, 2> numbers{next.generation, next.round};
   group.broadcast(buffer_of(std::span<std::int64_t>(numbers)), 0)->wait();
-  next.generation = numbers[1];
-  next.round = numbers[2];
+  next.generation = numbers[0];
+  next.round = numbers[1];
   lineage = std::move(next);
-  steps.resize(static_cast<std::size_t>(numbers[0]));
-  if (!steps.empty()) group.broadcast(buffer_of(std::span(steps)), 0)->wait();
-  return steps;
+  return broadcast_texts(group, names_of(found), 0);
 }
 
 /// This run does not begin, or is over.
@@ -221,11 +218,12 @@ std::string ShardedCheckpoint::Impl::read(CheckpointReader& reader,
   });
 }
 
-std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
+std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(const std::string& name,
                                                               const std::string& index_text,
                                                               const FactsCheck& refuse,
                                                               std::string& why_not) {
-  const auto place = folder / step_name(step);
+  const auto place = folder / name;
+  const auto step = named_checkpoint(name)->step;
   std::optional<CheckpointReader> reader;
   why_not = error_of([&] {
     reader.emplace(place, decode_index(index_text));
@@ -253,23 +251,22 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load(std::int64_t step,
 }
 
 /// The first of these that can be used; else nothing, and why in `skipped`.
-std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load_first(const std::vector<std::int64_t>& steps,
+std::optional<LoadedCheckpoint> ShardedCheckpoint::Impl::load_first(const std::vector<std::string>& names,
                                                                     const FactsCheck& refuse,
                                                                     std::vector<SkippedCheckpoint>& skipped) {
-  for (auto step : steps) {
+  for (const auto& name : names) {
     std::string index_text;
     std::string why_not;
-    if (group.rank() == 0)
-      why_not = error_of([&] { index_text = read_index_text(folder / step_name(step)); });
+    if (group.rank() == 0) why_not = error_of([&] { index_text = read_index_text(folder / name); });
     why_not = broadcast_text(group, why_not, 0);
     index_text = broadcast_text(group, index_text, 0);
     std::optional<LoadedCheckpoint> loaded;
-    if (why_not.empty()) loaded = load(step, index_text, refuse, why_not);
+    if (why_not.empty()) loaded = load(name, index_text, refuse, why_not);
     if (loaded) {
       loaded->skipped = texts_of(skipped);
       return loaded;
     }
-    skipped.push_back({step, why_not});
+    skipped.push_back({name, why_not});
   }
   return std::nullopt;
 }
@@ -302,16 +299,16 @@ ShardedCheckpoint::~ShardedCheckpoint() {
 std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
   std::vector<SkippedCheckpoint> skipped;
   // A run that is being superseded may remove what this one is reading, for it has saved a newer one: looked at again.
-  std::vector<std::int64_t> before;
-  for (auto steps = impl_->look(); steps.empty() || steps != before; steps = impl_->look()) {
-    if (steps.empty()) {
+  std::vector<std::string> before;
+  for (auto names = impl_->look(); names.empty() || names != before; names = impl_->look()) {
+    if (names.empty()) {
       // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
       if (const auto apart = impl_->why_not_shared(); !apart.empty()) impl_->give_up(CheckpointError(apart));
       return std::nullopt;
     }
     skipped.clear();
-    if (auto loaded = impl_->load_first(steps, refuse, skipped)) return loaded;
-    before = std::move(steps);
+    if (auto loaded = impl_->load_first(names, refuse, skipped)) return loaded;
+    before = std::move(names);
   }
   const auto apart = impl_->why_not_shared();
   impl_->give_up(apart.empty() ? none_usable(impl_->folder, skipped)

@@ -343,7 +343,8 @@ TEST_F(FitTest, ANewerCheckpointOfAnotherRunIsSkipped) {
   plan.checkpoints = scratch_ / "own";
   plan.fit.max_steps = 5;
   run(plan);
-  std::filesystem::copy(other.checkpoints / "step-000000000006", plan.checkpoints / "step-000000000006");
+  std::filesystem::copy(other.checkpoints / "step-000000000006-generation-1-round-0",
+                        plan.checkpoints / "step-000000000006-generation-1-round-0");
   plan.fit.max_steps = 0;
   EXPECT_EQ(run(plan).parameters, run({}).parameters);
 }

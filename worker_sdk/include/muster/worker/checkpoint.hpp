@@ -1,12 +1,12 @@
 // Checkpoints on disk: atomic (a half-written one is never loaded), checksummed, several kept.
 //
-// One checkpoint is a folder `step-<12 digits>` with an `index.json` and one safetensors file for each part.
-// It is written under a temporary name, flushed to disk, and renamed into place: it is there whole or not at
-// all.
+// One checkpoint is a folder `step-<12 digits>-generation-<g>-round-<r>` with an `index.json` and one safetensors file
+// for each part. It is written under a temporary name, flushed to disk, and renamed into place: it is there whole or not
+// at all.
 //
 // A world that was cut off can still be training while the next one has gone on from its checkpoints. So each
-// checkpoint keeps which run saved it (Lineage), "newest" is the newest of the newest run, whatever its step, and who was
-// superseded is not let publish.
+// checkpoint tells which run saved it (Lineage), "newest" is the newest of the newest run, whatever its step, and who was
+// superseded touches nothing of the newer run's and is told so when it saves.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "muster/worker/element_type.hpp"
+#include "muster/worker/process_group.hpp"
 
 namespace muster::worker {
 
@@ -86,6 +87,9 @@ struct LoadedCheckpoint {
 class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path folder, CheckpointOptions options = {});
+  ~CheckpointStore();
+  CheckpointStore(const CheckpointStore&) = delete;
+  CheckpointStore& operator=(const CheckpointStore&) = delete;
 
   /// Writes and commits. Returns the checkpoint's folder. Throws CheckpointError (disk full, no permission), and
   /// std::invalid_argument that names the tensor with a negative extent or more bytes than can be counted; what was
@@ -97,6 +101,9 @@ class CheckpointStore {
   /// usable: training on from zero would overwrite them. `tensors` may hold anything then, since a file is compared
   /// with its checksum while it is read.
   std::optional<LoadedCheckpoint> load_newest(std::span<const TensorRef> tensors);
+  /// A collective call: what rank 0 finds, or fails with, on every rank; it alone needs to see the folder. Throws
+  /// std::invalid_argument, on every rank, that names the ranks whose tensors are not those of rank 0.
+  std::optional<LoadedCheckpoint> load_newest(std::span<const TensorRef> tensors, ProcessGroup& group);
 
  private:
   std::filesystem::path folder_;
