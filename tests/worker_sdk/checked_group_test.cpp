@@ -228,6 +228,8 @@ TEST(CheckedGroup, WhoWaitsForARankThatHasClosedTheGroupSaysSomething) {
 TEST(CheckedGroup, MemoryThatCannotBeUsedIsRefusedAtOnce) {
   const auto errors = errors_of_checked_ranks(2, [](ProcessGroup& group) {
     float value = 0;
+    const Buffer of_no_type{&value, 1, static_cast<ElementType>(99)};
+    EXPECT_THROW((void)group.all_reduce(of_no_type, ReduceOp::sum), std::invalid_argument);
     EXPECT_THROW((void)group.broadcast({.count = 1}, 0), std::invalid_argument);
     EXPECT_THROW((void)group.all_reduce({.data = &value, .count = 1, .place = Place::device}, ReduceOp::sum),
                  std::invalid_argument);

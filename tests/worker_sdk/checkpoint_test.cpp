@@ -316,6 +316,15 @@ TEST(Checkpoint, AnImpossibleShapeIsRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(fs::exists(folder.path() / "x"));
 }
 
+TEST(Checkpoint, AnElementTypeThatDoesNotExistIsRefused) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path());
+  float value = 0;
+  const std::vector<TensorRef> tensors{
+      {.name = "w", .type = static_cast<ElementType>(99), .shape = {1}, .data = &value}};
+  EXPECT_THROW(store.save(1, tensors, {}), std::invalid_argument);
+}
+
 TEST(Checkpoint, AFolderThatIsADanglingLinkIsNamedWithItsTarget) {
   const TemporaryFolder folder;
   fs::create_symlink("/nonexistent/disk", folder.path() / "x");

@@ -251,6 +251,9 @@ TEST(GlooGroup, CallsThatCannotBeRightBreakNothing) {
     std::vector<double> doubles(6);
     std::vector<std::int32_t> integers(2);
     const std::vector<std::size_t> wrong{1, 1};
+    const Buffer of_no_type{three.data(), 1, static_cast<ElementType>(99)};
+    EXPECT_THROW((void)group.all_reduce(of_no_type, ReduceOp::sum), std::invalid_argument);
+    EXPECT_THROW((void)group.all_reduce(buffer(three), static_cast<ReduceOp>(99)), std::invalid_argument);
     EXPECT_THROW((void)group.broadcast(buffer(three), 2), std::invalid_argument);
     EXPECT_THROW((void)group.broadcast(buffer(three), -1), std::invalid_argument);
     EXPECT_THROW((void)group.all_reduce(buffer(integers), ReduceOp::average), std::invalid_argument);

@@ -38,6 +38,9 @@ TEST(SingleGroup, RefusesWhatABiggerGroupWould) {
   EXPECT_THROW((void)group->broadcast(buffer(two), 1), std::invalid_argument);
   EXPECT_THROW((void)group->all_gather(buffer(two), buffer(three)), std::invalid_argument);
   EXPECT_THROW((void)group->send(buffer(two), 1), std::invalid_argument);
+  const Buffer of_no_type{two.data(), 1, static_cast<ElementType>(99)};
+  EXPECT_THROW((void)group->broadcast(of_no_type, 0), std::invalid_argument);
+  EXPECT_THROW((void)group->all_reduce(buffer(two), static_cast<ReduceOp>(99)), std::invalid_argument);
   EXPECT_THROW((void)group->broadcast({.count = 2}, 0), std::invalid_argument);
   EXPECT_THROW((void)group->all_gather(buffer(two), {.count = 2}), std::invalid_argument);
   const std::size_t bytes_wrap = (std::size_t{1} << 62) + 2;  // times 4 they are 8 again

@@ -22,6 +22,8 @@ void check_same_type(const char* name, const Buffer& a, const Buffer& b) {
 }  // namespace
 
 void check_memory(const Buffer& buffer, Takes takes) {
+  if (size_of(buffer.type) == 0)
+    refuse(fmt::format("{}: there is no element type {}", text_of(buffer), static_cast<int>(buffer.type)));
   if (buffer.count == 0) return;
   if (buffer.count > most_bytes / size_of(buffer.type))
     refuse(fmt::format("{}: more bytes than memory can have", text_of(buffer)));
@@ -43,6 +45,8 @@ void check_rank(const char* what, int rank, int size) {
 }
 
 void check_reduce(const Buffer& buffer, ReduceOp op) {
+  if (op > ReduceOp::max)
+    refuse(fmt::format("{}: there is no reduction {}", text_of(buffer), static_cast<int>(op)));
   if (op == ReduceOp::average && !is_floating(buffer.type))
     refuse(fmt::format("{}: an average needs a floating type", text_of(buffer)));
 }

@@ -123,6 +123,9 @@ bool is_possible(const std::vector<std::int64_t>& shape, ElementType type) {
 }
 
 void check_shape(const std::string& name, const std::vector<std::int64_t>& shape, ElementType type) {
+  if (size_of(type) == 0)
+    throw std::invalid_argument(
+        fmt::format("tensor '{}': there is no element type {}", name, static_cast<int>(type)));
   if (!is_possible(shape, type))
     throw std::invalid_argument(
         fmt::format("tensor '{}' has an impossible shape: {}; expected extents of at least 0, and fewer than "

@@ -11,8 +11,8 @@
 // every rank and in every run.
 //
 // After a failure the group is broken: the connections are closed, so that the other ranks fail too and soon,
-// and every later call fails with the same cause. Calls that cannot be right (sizes that do not fit, a rank
-// that does not exist, a null pointer, memory on a device without an accelerator) throw std::invalid_argument
+// and every later call fails with the same cause. Calls that cannot be right (sizes that do not fit, a rank,
+// a type or a reduction that does not exist, a null pointer, memory on a device without an accelerator) throw std::invalid_argument
 // at once and break nothing.
 #pragma once
 
