@@ -121,7 +121,8 @@ void add_checkpoint_options(OptionTable& table, TrainerOptions& options) {
 void add_file_options(OptionTable& table, TrainerOptions& options) {
   table.own("--init", options.init_file, "initial parameters, a safetensors file with PyTorch's names");
   table.own("--export", options.export_file, "write the final parameters there, as safetensors");
-  table.own("--metrics-file", options.metrics_file, "append JSON lines: each step, each epoch");
+  table.own("--metrics-file", options.metrics_file,
+            "append JSON lines: each step (loss of rank 0's samples), each epoch (of all)");
   table.own_flag("--quiet", options.quiet, "no line for each epoch");
 }
 
