@@ -4,6 +4,7 @@ of launchers and daemons flat over the rounds.
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ import machine_memory
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from run_processes import told  # noqa: E402
 
+GENERATION = re.compile(r"-generation-(\d+)-round-")
 LEAVE_S = 20  # a hosted daemon leaves some seconds after its last job
 MAX_MORE_DESCRIPTORS = 16
 MAX_MORE_KIB = 8 << 10
@@ -121,8 +123,16 @@ def check_files(run):
     left = os.listdir(run.temporary)
     assert not left, f"left: temporary files {left}"
     if run.succeeded() and os.path.isdir(f"{run.folder}/checkpoint"):
-        torn = [entry for entry in os.listdir(f"{run.folder}/checkpoint") if entry.startswith(".tmp-")]
+        entries = os.listdir(f"{run.folder}/checkpoint")
+        saved = max((int(match[1]) for match in map(GENERATION.search, entries) if match), default=0)
+        torn = [entry for entry in entries if entry.startswith(".tmp-") and not begun_after(entry, saved)]
         assert not torn, f"left: torn checkpoints {torn}"
+
+
+def begun_after(entry, generation):
+    """The note of a run that has not saved: the next one is numbered on from it."""
+    match = re.fullmatch(r"\.tmp-begun-run-(\d+)", entry)
+    return match is not None and int(match[1]) > generation
 
 
 def check_shared_memory(run):

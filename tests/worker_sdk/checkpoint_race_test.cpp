@@ -1,5 +1,6 @@
 // Two runs over one folder: what the newer does at any moment of a save by the older one, and the other way round.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -188,14 +189,18 @@ TEST(TwoRuns, WhatCannotBeClearedUpIsToldOnceAndIsNoFailureOfTheSave) {
   EXPECT_THAT(names(folder.path()), testing::UnorderedElementsAre(named(3), nested.begin()->string()));
 }
 
-TEST(TwoRuns, OneThatIsOverBeforeItSavedAnythingLeavesNoNote) {
+/// What it told of its steps in other files is of that number: no later run may have it again.
+TEST(TwoRuns, OneThatIsOverBeforeItSavedAnythingIsNumberedOnFrom) {
   const TemporaryFolder folder;
-  {
+  for (int generation = 1; generation <= 3; ++generation) {
     SavingRun run(folder.path());
     EXPECT_FALSE(run.load());
-    EXPECT_THAT(names(folder.path()), testing::ElementsAre(".tmp-begun-run-1"));
+    EXPECT_THAT(names(folder.path()), testing::ElementsAre(fmt::format(".tmp-begun-run-{}", generation)));
   }
-  EXPECT_THAT(names(folder.path()), testing::IsEmpty());
+  SavingRun run(folder.path());
+  EXPECT_FALSE(run.load());
+  run.save(100, 1);
+  EXPECT_THAT(names(folder.path()), testing::ElementsAre(named(100, 4)));
 }
 
 TEST(TwoRuns, OneOfAnOlderVersionIsLoadedAndGivesWay) {

@@ -268,7 +268,7 @@ TEST(Checkpoint, AReasonThatSeveralHaveIsGivenOnceAfterTheAdvice) {
   save(store, other, 4);
   save(store, other, 5);
   EXPECT_THAT(message([&] { (void)store.load_newest(model.tensors()); }),
-              HasSubstr("(step-000000000005-generation-2-round-0 to step-000000000001-generation-1-round-0, "
+              HasSubstr("(step-000000000005-generation-1-round-0 to step-000000000001-generation-1-round-0, "
                         "4 of them: of another model: "));
 }
 

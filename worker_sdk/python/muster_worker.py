@@ -234,13 +234,14 @@ class Checkpoints:
         return path
 
     def _claim(self) -> int:
-        """A generation that no other run has; noted in the folder until this run, or a later one, has saved. Where that
+        """A generation that no other run has; noted in the folder until this run has saved, or a later one has begun. Where that
         cannot be done, and for ranks that only read, just one that is newer than all."""
         newest = max([0, *(key[0] for key, _ in self._found()), *(generation for generation, _ in self._begun())])
         while os.environ.get("RANK", "0") == "0":
             newest += 1
             try:
                 (self._folder / f".tmp-begun-run-{newest}").touch(exist_ok=False)
+                self._remove(lambda: [note for generation, note in self._begun() if generation < newest])
                 return newest
             except FileExistsError:
                 continue  # another run begins at the same moment

@@ -97,10 +97,6 @@ CheckpointStore::CheckpointStore(fs::path folder, CheckpointOptions options)
     throw std::invalid_argument(fmt::format("keep_last {}: at least 1 is needed", options_.keep_last));
 }
 
-CheckpointStore::~CheckpointStore() {
-  if (lineage_) forget_run(folder_, *lineage_);  // it saves no more
-}
-
 fs::path CheckpointStore::save(std::int64_t step, std::span<const TensorRef> tensors, const Facts& facts) {
   check_step(step);
   for (const auto& tensor : tensors) check_shape(tensor.name, tensor.shape, tensor.type);
@@ -129,10 +125,7 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::span<const Ten
   for (;;) {
     const auto found = checkpoints_in(folder_);
     const auto names = names_of(found);
-    if (!names.empty() && names == before) {
-      forget_run(folder_, *std::exchange(lineage_, std::nullopt));
-      throw none_usable(folder_, skipped);
-    }
+    if (!names.empty() && names == before) throw none_usable(folder_, skipped);
     before = names;
     lineage_ = begin_run(folder_, found, options_, lineage_);
     if (names.empty()) return std::nullopt;

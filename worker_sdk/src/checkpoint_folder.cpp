@@ -132,6 +132,21 @@ void refuse_newer(const fs::path& folder, const std::vector<StoredCheckpoint>& c
   }
 }
 
+/// Runs are numbered on from the newest note: a later one does not need the others.
+void remove_older_notes(const fs::path& folder, std::int64_t generation) {
+  for (const auto& name : names_in(folder)) {
+    const auto noted = generation_of(name);
+    std::error_code ignored;
+    if (noted && *noted < generation && name == begun_name(*noted)) fs::remove(folder / name, ignored);
+  }
+}
+
+/// Its checkpoint tells of the run.
+void remove_note(const fs::path& folder, std::int64_t generation) {
+  std::error_code ignored;
+  fs::remove(folder / begun_name(generation), ignored);
+}
+
 }  // namespace
 
 std::string step_name(std::int64_t step, const Lineage& lineage) {
@@ -211,13 +226,11 @@ Lineage begin_run(const fs::path& folder, const std::vector<StoredCheckpoint>& c
     const auto path = folder / begun_name(own.generation);
     return UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   };
-  while (!note() && errno == EEXIST) ++own.generation;  // another run begins at the same moment
+  UniqueFd noted = note();
+  for (; !noted && errno == EEXIST; noted = note())
+    ++own.generation;  // another run begins at the same moment
+  if (noted) remove_older_notes(folder, own.generation);
   return own;
-}
-
-void forget_run(const fs::path& folder, const Lineage& begun) {
-  std::error_code ignored;
-  fs::remove(folder / begun_name(begun.generation), ignored);
 }
 
 void remove_leftovers(const fs::path& folder, std::int64_t generation) {
@@ -300,7 +313,7 @@ fs::path publish_checkpoint(const fs::path& temporary, const fs::path& folder, c
     clearing_up.attempt([&] { remove_checkpoint(folder, saved, own.generation); });
     throw;
   }
-  forget_run(folder, own);  // its checkpoint tells of it
+  remove_note(folder, own.generation);
   remove_leftovers(folder, own.generation, clearing_up);
   prune(folder, stored, saved, keep_last, clearing_up);
   tell_once(place, clearing_up.why());

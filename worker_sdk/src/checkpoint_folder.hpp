@@ -2,7 +2,8 @@
 //
 //   step-<12 digits>-generation-<generation>-round-<round>   a whole checkpoint
 //   step-<12 digits>                        one of an older version, whose index alone tells the run
-//   .tmp-begun-run-<generation>             this run has begun; gone once it, or a later one, has saved
+//   .tmp-begun-run-<generation>             this run has begun, and the next one is numbered on from it; gone once it has
+//                                           saved, or a later one has begun
 //   .tmp-step-<12 digits>-run-<generation>  one that is being written, or what a run that died has left; of no worth
 //   .tmp-mark-<16 digits>-run-<generation>  for a moment, to see whether other ranks find it; of no worth
 //
@@ -48,9 +49,6 @@ std::vector<std::string> names_of(const std::vector<StoredCheckpoint>& checkpoin
 /// folder (made, if it can be); the round as the options or the launcher say. `begun`, if none of them is newer.
 Lineage begin_run(const std::filesystem::path& folder, const std::vector<StoredCheckpoint>& checkpoints,
                   const CheckpointOptions& options, const std::optional<Lineage>& begun);
-/// It is noted no longer that it has begun.
-void forget_run(const std::filesystem::path& folder, const Lineage& begun);
-
 /// Of this run and older ones, as far as it can be; nothing of this run's may be under way. That it has begun stays noted.
 void remove_leftovers(const std::filesystem::path& folder, std::int64_t generation);
 

@@ -126,6 +126,7 @@ void broadcast(const Call& call, Elements elements, std::size_t count, int root)
   const std::int64_t place = (call.mesh.rank() + size - root) % size;  // the root's is 0
   const auto rank_of = [&](std::int64_t other) { return static_cast<int>((other + root) % size); };
   const std::size_t bytes = count * elements.element_bytes;
+  if (size == 1) return;
   if (size <= few_ranks || bytes / piece_bytes >= static_cast<std::size_t>(size))
     return ring_broadcast(call, {elements.data, bytes}, root);
   MessageBuffer buffer(call.mesh, elements.data, bytes);

@@ -86,8 +86,6 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorRef> own_rows() const;
   std::string why_not_shared() const;
   std::vector<std::string> look();
-  void forget();
-  [[noreturn]] void give_up(const CheckpointError& error);
   SaveTask task(std::int64_t step, const Facts& facts) const;
   std::optional<SaveOutcome> end_if_known(std::optional<SaveOutcome> outcome);
   struct NeededPart {
@@ -159,17 +157,6 @@ std::vector<std::string> ShardedCheckpoint::Impl::look() {
   next.round = numbers[1];
   lineage = std::move(next);
   return broadcast_texts(group, names_of(found), 0);
-}
-
-/// This run does not begin, or is over.
-void ShardedCheckpoint::Impl::forget() {
-  if (is_first && lineage) forget_run(folder, *lineage);
-  lineage.reset();
-}
-
-void ShardedCheckpoint::Impl::give_up(const CheckpointError& error) {
-  forget();
-  throw error;
 }
 
 std::optional<SaveOutcome> ShardedCheckpoint::Impl::end_if_known(std::optional<SaveOutcome> outcome) {
@@ -291,10 +278,7 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
   impl_->agree();
 }
 
-ShardedCheckpoint::~ShardedCheckpoint() {
-  impl_->pending.reset();
-  impl_->forget();
-}
+ShardedCheckpoint::~ShardedCheckpoint() { impl_->pending.reset(); }
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
   std::vector<SkippedCheckpoint> skipped;
@@ -303,7 +287,7 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
   for (auto names = impl_->look(); names.empty() || names != before; names = impl_->look()) {
     if (names.empty()) {
       // The run is at its beginning: now is the time to say that what it saves could not be loaded again.
-      if (const auto apart = impl_->why_not_shared(); !apart.empty()) impl_->give_up(CheckpointError(apart));
+      if (const auto apart = impl_->why_not_shared(); !apart.empty()) throw CheckpointError(apart);
       return std::nullopt;
     }
     skipped.clear();
@@ -311,8 +295,7 @@ std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck&
     before = std::move(names);
   }
   const auto apart = impl_->why_not_shared();
-  impl_->give_up(apart.empty() ? none_usable(impl_->folder, skipped)
-                               : none_usable(impl_->folder, skipped, apart));
+  throw apart.empty() ? none_usable(impl_->folder, skipped) : none_usable(impl_->folder, skipped, apart);
 }
 
 const Lineage& ShardedCheckpoint::lineage() const {

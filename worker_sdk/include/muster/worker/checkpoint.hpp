@@ -87,9 +87,6 @@ struct LoadedCheckpoint {
 class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path folder, CheckpointOptions options = {});
-  ~CheckpointStore();
-  CheckpointStore(const CheckpointStore&) = delete;
-  CheckpointStore& operator=(const CheckpointStore&) = delete;
 
   /// Writes and commits. Returns the checkpoint's folder. Throws CheckpointError (disk full, no permission), and
   /// std::invalid_argument that names the tensor with a negative extent or more bytes than can be counted; what was
