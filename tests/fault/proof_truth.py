@@ -140,7 +140,9 @@ def check_named(rounds, done, ended_at):
 
 
 def failures_of(host, since, until, rounds, done):
-    """How often a host failed then: what was told of it, and what was done to it and nobody lived to tell."""
+    """How often a host failed then, at most: what was told of it, and what was done to it and nobody lived to tell. What is
+    told explains so many faults as it names failures: of two in a row the earlier one may have been told by nobody.
+    """
     told = []
     for one in rounds.values():
         # Each launcher that tells of an end has its own list of what came next: the longest one counts.
@@ -148,8 +150,11 @@ def failures_of(host, since, until, rounds, done):
                  for when, sentence in one.ends if since <= when <= until]
         if lists:
             told.append(max(lists, key=lambda found: found[1]))
-    untold = [hit for hit in done if hit.host == host and hit.what in KILLED + NO_ANSWER and since <= hit.when <= until and
-              not any(times and is_cause(hit, when, done) for when, times in told)]
+    untold = [hit for hit in done if hit.host == host and hit.what in KILLED + NO_ANSWER and since <= hit.when <= until]
+    for when, times in sorted(told):
+        causes = [hit for hit in untold if is_cause(hit, when, done)]
+        for hit in causes[max(0, len(causes) - times):]:
+            untold.remove(hit)
     return sum(times for _, times in told) + len(untold)
 
 

@@ -168,6 +168,12 @@ class Exits(Told):
         self.assertEqual(proof_truth.failures_of("n3", 15, 60, rounds, hits.hits(run)), 2)
         self.assertEqual(proof_truth.failures_of("n2", 0, 60, rounds, hits.hits(run)), 0)
 
+    def test_what_is_told_explains_one_failure_and_not_those_before_it_too(self):
+        killed = [(when, "send SIGKILL to all of n3") for when in (10, 14, 18)]
+        run = FakeRun([(19, "muster: round 2: 2 nodes, 2 workers, rank 0 here; master x:1; formed in 1 ms; n3 was lost")], killed)
+        rounds = proof_truth.rounds_of(run)
+        self.assertEqual(proof_truth.failures_of("n3", 0, 60, rounds, hits.hits(run)), 3)
+
 
 class Drained(unittest.TestCase):
     """A save that was asked for and failed costs the steps since the last checkpoint."""
