@@ -71,6 +71,9 @@ Verdict RestartLedger::charge(std::string line, Instant now) {
   return {true, fmt::format("restart {} of {}", restarts(), policy_.max_restarts)};
 }
 
-void RestartLedger::adopt(int restarts_so_far) { state_.count = std::max(state_.count, restarts_so_far); }
+void RestartLedger::adopt(int restarts_so_far) {
+  for (; state_.count < restarts_so_far; ++state_.count)
+    if (state_.lines.size() < max_restart_lines) state_.lines.emplace_back("one before the daemon came back");
+}
 
 }  // namespace muster::rendezvous

@@ -117,6 +117,14 @@ TEST(RestartLedger, AMissingNodeCostsOneRestart) {
   EXPECT_FALSE(book.judge_missing_node("n2", "lost", start).restart);
 }
 
+TEST(RestartLedger, D7_WhatWasUsedBeforeTheDaemonCameBackIsCountedOnTheLastScreenToo) {
+  auto book = ledger(3);
+  book.adopt(2);
+  book.adopt(1);
+  EXPECT_EQ(book.restarts(), 2);
+  EXPECT_EQ(book.lines(), std::vector<std::string>(2, "one before the daemon came back"));
+}
+
 TEST(RestartLedger, KeepsALineForTheLastHundredRestartsOnly) {
   RestartLedger book = ledger(1000);
   for (int i = 0; i < 150; ++i)
