@@ -130,6 +130,7 @@ class Job {
   void gather();
   void drain(std::string reason, std::optional<Outcome> outcome = {});
   void stop_round(std::string reason, Cost cost = Cost::nothing, Cause cause = Cause::known);
+  StopWorkers stop_order() const;
   std::optional<std::string> charge(const NodeId& node, const WorkerFailure& failure);
   void finish_drain();
   void note_change();

@@ -63,7 +63,7 @@ void Job::remind(const NodeId& node) {
          Drain{round_->number(), std::max(ending_.deadline - now_, Duration::zero()), ending_.reason()});
   if (phase_ != Phase::stopping) return;
   ending_.deadline = std::max(ending_.deadline, now_ + policy_.stop_deadline);
-  tell(node, StopWorkers{round_->number(), ending_.reason(), ledger_.restarts(), ending_.cause_is_known});
+  tell(node, stop_order());
 }
 
 /// A node of the round that is named by another, and has joined already without its place: its workers have stopped,

@@ -275,9 +275,11 @@ void Job::stop_round(std::string reason, Cost cost, Cause cause) {
   }
   enter(Phase::stopping);
   for (const Seat& seat : round_->state().seats)
-    if (round_->waits_for_stop(seat))
-      tell(seat.node,
-           StopWorkers{round_->number(), ending_.reason(), ledger_.restarts(), ending_.cause_is_known});
+    if (round_->waits_for_stop(seat)) tell(seat.node, stop_order());
+}
+
+StopWorkers Job::stop_order() const {
+  return {round_->number(), ending_.reason(), ledger_.restarts(), ending_.cause_is_known};
 }
 
 /// Whoever is connected and still has not stopped is taken for lost; those who are away have their own time.

@@ -77,7 +77,6 @@ struct ShardedCheckpoint::Impl {
   std::vector<TensorSlice> slices;
   std::vector<std::vector<TensorSlice>> by_rank;
   SlicePlan plan;
-  bool is_first = false;           ///< rank 0, which publishes
   std::optional<Lineage> lineage;  ///< of what is saved, once it is settled
   Snapshot snapshot;
   std::unique_ptr<PendingSave> pending;
@@ -266,7 +265,6 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
                                         .slices = std::move(slices),
                                         .by_rank = {},
                                         .plan = {},
-                                        .is_first = group.rank() == 0,
                                         .lineage = {},
                                         .snapshot = {},
                                         .pending = {}})) {
@@ -278,7 +276,7 @@ ShardedCheckpoint::ShardedCheckpoint(fs::path folder, CheckpointOptions options,
   impl_->agree();
 }
 
-ShardedCheckpoint::~ShardedCheckpoint() { impl_->pending.reset(); }
+ShardedCheckpoint::~ShardedCheckpoint() = default;
 
 std::optional<LoadedCheckpoint> ShardedCheckpoint::load_newest(const FactsCheck& refuse) {
   std::vector<SkippedCheckpoint> skipped;
